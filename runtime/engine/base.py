@@ -1,0 +1,96 @@
+"""What every engine offers to the service: load, count, start, close."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from runtime.errors import CancelledError
+from runtime.protocol.chat import ChatMessage, SamplingSettings
+from runtime.protocol.messages import (
+    GenerationCancelled,
+    GenerationFinished,
+    GenerationStarted,
+    PrefillProgressed,
+    TokensGenerated,
+)
+from runtime.protocol.model import LoadedModel, LoadStage
+from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.telemetry import TelemetrySample
+
+EngineEvent = (
+    GenerationStarted
+    | PrefillProgressed
+    | TokensGenerated
+    | GenerationFinished
+    | GenerationCancelled
+)
+LoadProgress = Callable[[LoadStage, int, int], None]
+"""Called with the stage, bytes done and bytes in total."""
+
+
+class CancelToken:
+    """A wish to stop, set by one thread and tested by another at named points.
+
+    Threads: any thread may call any method.
+    """
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def cancel(self) -> None:
+        """Ask for the end."""
+        self._event.set()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the end was asked for."""
+        return self._event.is_set()
+
+    def check(self) -> None:
+        """Raise ``CancelledError`` if the end was asked for."""
+        if self._event.is_set():
+            raise CancelledError
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleep until cancelled or timed out; return whether cancelled."""
+        return self._event.wait(timeout_s)
+
+
+class Engine(Protocol):
+    """Something that answers conversations with one model.
+
+    Threads: all methods but ``sample`` are called by one thread, the engine thread; ``sample`` by
+    the telemetry thread at any time after ``load`` returned.
+    """
+
+    def load(
+        self, plan: PlacementPlan, progress: LoadProgress, cancel: CancelToken
+    ) -> LoadedModel:
+        """Make the planned model ready.
+
+        Raises ``CancelledError`` after giving everything back, ``LarderError`` for what a person
+        can change.
+        """
+
+    def count_tokens(self, conversation: Sequence[ChatMessage]) -> int:
+        """Return the prompt tokens that this conversation would take."""
+
+    def start(
+        self,
+        request_id: int,
+        conversation: Sequence[ChatMessage],
+        sampling: SamplingSettings,
+        cancel: CancelToken,
+    ) -> Iterator[EngineEvent]:
+        """Yield the events of one answer, the last being finished or cancelled.
+
+        Cancel is tested at least once per layer of prefill and once per token, and ends in
+        ``GenerationCancelled``. Raises ``LarderError`` before the first token or not at all, except
+        for a failing drive.
+        """
+
+    def sample(self, interval_s: float) -> TelemetrySample:
+        """Return what happened since the previous call."""
+
+    def close(self) -> None:
+        """Give back memory and files; the engine cannot be used any more."""

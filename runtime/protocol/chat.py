@@ -1,0 +1,78 @@
+"""What a person asks for and what one answer cost."""
+
+import enum
+
+from runtime.protocol.values import EnergyEstimate, Forecast, TierCount, Value
+
+
+class Role(enum.StrEnum):
+    """Who speaks in a conversation."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+class ChatMessage(Value):
+    """One turn of a conversation.
+
+    ``token_ids`` are the ids the engine generated for an assistant turn. They are sent back with
+    later requests, so that the answer is never re-tokenised and its KV entries are found again.
+    """
+
+    role: Role
+    text: str
+    token_ids: list[int] = []
+
+
+class SamplingSettings(Value):
+    """How the next token is chosen; ``temperature`` 0 is greedy."""
+
+    temperature: float = 0.7
+    top_k: int = 0
+    """0 keeps all."""
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int | None = None
+    """None draws a new seed; the seed used is in the statistics."""
+    stop: list[str] = []
+    max_tokens: int = 0
+    """0 goes on until the model ends or the context is full."""
+
+
+class FinishReason(enum.StrEnum):
+    """Why an answer ended by itself."""
+
+    STOP = "stop"
+    """The model ended its turn, or a stop string appeared."""
+    LENGTH = "length"
+    """``max_tokens`` was reached."""
+    CONTEXT_FULL = "context_full"
+    """No room is left in the context; nothing was cut."""
+
+
+class GenerationStats(Value):
+    """What one answer took; also sent for a cancelled one."""
+
+    prompt_tokens: int
+    reused_tokens: int
+    """Prompt tokens whose KV entries were found from the turn before."""
+    generated_tokens: int
+    ttft_s: float
+    prefill_s: float
+    decode_s: float
+    prompt_tokens_per_s: float
+    """New prompt tokens by prefill seconds."""
+    decode_tokens_per_s: float
+    seed: int
+    tiers: list[TierCount]
+    drive_bytes_read: int
+    seconds: dict[str, float]
+    base_bytes: int
+    budget_bytes: int
+    peak_bytes: int
+    context_tokens: int
+    context_used_tokens: int
+    energy: EnergyEstimate
+    predicted: Forecast | None

@@ -1,0 +1,54 @@
+"""What this PC has, as far as running a model is concerned."""
+
+from runtime.protocol.values import Value
+
+
+class Measured(Value):
+    """A number with where it comes from, so that a person can judge it."""
+
+    value: float
+    method: str
+    """For example ``cgroup memory.max``, ``psutil``, ``profile``, ``measured 0.2 s``."""
+
+
+class DriveReport(Value):
+    """The drive that holds a folder."""
+
+    folder: str
+    file_system: str
+    free_bytes: int
+    total_bytes: int
+    read_bytes_per_s: Measured | None = None
+
+
+class DeviceReport(Value):
+    """One accelerator."""
+
+    device: str
+    name: str
+    total_bytes: int
+    free_bytes: int
+    is_simulated: bool = False
+    is_used: bool = False
+    note: str = ""
+
+
+class MachineReport(Value):
+    """Totals, free amounts, limits and rates of this PC; the profile's where one is set."""
+
+    operating_system: str
+    cpu_name: str
+    num_physical_cores: int
+    num_logical_cores: int
+    instruction_set: str
+    ram_total: Measured
+    ram_available: Measured
+    """What can be taken now without swapping; reclaimable cache counts as free."""
+    ram_limit: Measured | None
+    """A limit below the total that really applies (control group, job), if there is one."""
+    ram_read_bytes_per_s: Measured | None
+    devices: list[DeviceReport]
+    drives: list[DriveReport]
+    kernels: str
+    profile: str = ""
+    """Path of the machine profile in force, empty if the figures are this machine's own."""

@@ -1,0 +1,296 @@
+"""The messages. Commands go from the window to the runtime, events come back.
+
+Each command carries a ``request_id`` chosen by the window and gets exactly one *closing* event
+with that id: the one named in its docstring, or ``CommandFailed``. Progress events may come before.
+"""
+
+from runtime.protocol.chat import ChatMessage, FinishReason, GenerationStats, SamplingSettings
+from runtime.protocol.errors import ErrorReport
+from runtime.protocol.machine import MachineReport
+from runtime.protocol.model import LoadedModel, LoadStage, ModelReport
+from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.telemetry import TelemetrySample
+from runtime.protocol.values import Budgets, Value, WeightFormat
+
+
+class Command(Value, tag_field="type", tag=True):
+    """Base of what the window asks for."""
+
+    request_id: int
+
+
+class OpenSession(Command):
+    """First frame of the window. Closed by ``SessionOpened``."""
+
+    protocol_version: int
+    client_name: str
+
+
+class InspectModel(Command):
+    """Read the headers of a folder. Closed by ``ModelInspected``, also for a broken model."""
+
+    folder: str
+
+
+class PlanModel(Command):
+    """Plan a folder under budgets. Closed by ``ModelPlanned``."""
+
+    folder: str
+    budgets: Budgets = Budgets()
+    context_tokens: int = 0
+    """0 lets the planner choose."""
+
+
+class PrepareModel(Command):
+    """Write the prepared copy that a plan needs. Closed by ``ModelPrepared`` or ``PrepareCancelled``."""
+
+    folder: str
+    expert_format: WeightFormat
+    output_folder: str = ""
+    """Empty: the default place for this model and format."""
+
+
+class LoadModel(Command):
+    """Load under a plan. Closed by ``ModelLoaded`` or ``LoadCancelled``."""
+
+    plan: PlacementPlan
+
+
+class StartGeneration(Command):
+    """Answer a conversation. Closed by ``GenerationFinished`` or ``GenerationCancelled``."""
+
+    conversation: list[ChatMessage]
+    sampling: SamplingSettings = SamplingSettings()
+
+
+class CountTokens(Command):
+    """Count the prompt tokens of a conversation. Closed by ``TokensCounted``."""
+
+    conversation: list[ChatMessage]
+
+
+class CancelRequest(Command):
+    """End another request. Closed by ``CancelAccepted``; the other closes as cancelled."""
+
+    target_request_id: int
+
+
+class DescribeMachine(Command):
+    """Tell what this PC has. Closed by ``MachineDescribed``."""
+
+    folders: list[str] = []
+    """Folders whose drives are wanted."""
+
+
+class WatchTelemetry(Command):
+    """Start or stop the samples. Closed by ``TelemetryWatched``."""
+
+    interval_s: float
+    """0 stops them."""
+
+
+class StopRuntime(Command):
+    """End the process in an orderly way. Closed by ``RuntimeStopped``, the last frame."""
+
+
+class Event(Value, tag_field="type", tag=True):
+    """Base of what the runtime tells."""
+
+
+class Reply(Event):
+    """Base of events that belong to a command."""
+
+    request_id: int
+
+
+class SessionOpened(Reply):
+    """First frame of the runtime."""
+
+    protocol_version: int
+    runtime_version: str
+    process_id: int
+
+
+class ModelInspected(Reply):
+    """What the headers say."""
+
+    report: ModelReport
+
+
+class ModelPlanned(Reply):
+    """The plans that could be made, best first, loadable or not, and the recommended kind.
+
+    ``recommended`` is None if none can be loaded; each plan's ``problem`` says why.
+    """
+
+    report: ModelReport
+    plans: list[PlacementPlan]
+    recommended: PlanKind | None
+
+
+class PrepareProgressed(Reply):
+    """How far the preparation is."""
+
+    done_bytes: int
+    total_bytes: int
+    bytes_per_s: float
+
+
+class ModelPrepared(Reply):
+    """The prepared copy is complete and verified."""
+
+    folder: str
+    expert_format: WeightFormat
+    size_bytes: int
+
+
+class PrepareCancelled(Reply):
+    """Stopped; what was written is kept and a next start continues there."""
+
+    kept_bytes: int
+
+
+class LoadProgressed(Reply):
+    """How far loading is."""
+
+    stage: LoadStage
+    done_bytes: int
+    total_bytes: int
+
+
+class ModelLoaded(Reply):
+    """The model can be asked."""
+
+    model: LoadedModel
+
+
+class LoadCancelled(Reply):
+    """Nothing is loaded; memory was given back."""
+
+
+class GenerationStarted(Reply):
+    """The prompt was read."""
+
+    prompt_tokens: int
+    reused_tokens: int
+    context_tokens: int
+
+
+class PrefillProgressed(Reply):
+    """How much of the new part of the prompt was processed."""
+
+    done_tokens: int
+    total_tokens: int
+
+
+class TokensGenerated(Reply):
+    """New tokens and the text that became certain with them (may be empty)."""
+
+    token_ids: list[int]
+    text: str
+
+
+class GenerationFinished(Reply):
+    """The answer ended by itself."""
+
+    reason: FinishReason
+    stats: GenerationStats
+
+
+class GenerationCancelled(Reply):
+    """The answer was stopped; what was sent before stays valid."""
+
+    stats: GenerationStats
+
+
+class TokensCounted(Reply):
+    """Prompt tokens of the conversation and the room there is."""
+
+    prompt_tokens: int
+    context_tokens: int
+
+
+class CancelAccepted(Reply):
+    """The wish was passed on, or there was nothing left to cancel."""
+
+    was_running: bool
+
+
+class MachineDescribed(Reply):
+    """What this PC has."""
+
+    machine: MachineReport
+
+
+class TelemetryWatched(Reply):
+    """The interval in force, 0 if none."""
+
+    interval_s: float
+
+
+class RuntimeStopped(Reply):
+    """The process leaves now."""
+
+
+class CommandFailed(Reply):
+    """The command could not be carried out."""
+
+    error: ErrorReport
+
+
+class TelemetrySampled(Event):
+    """A measurement; the newest replaces older ones that were not sent yet."""
+
+    sample: TelemetrySample
+
+
+class HeartbeatSent(Event):
+    """Proof of life, every few seconds, also while the engine works."""
+
+    uptime_s: float
+
+
+class RuntimeFailed(Event):
+    """An error that belongs to no command; the process ends after it."""
+
+    error: ErrorReport
+
+
+AnyCommand = (
+    OpenSession
+    | InspectModel
+    | PlanModel
+    | PrepareModel
+    | LoadModel
+    | StartGeneration
+    | CountTokens
+    | CancelRequest
+    | DescribeMachine
+    | WatchTelemetry
+    | StopRuntime
+)
+AnyEvent = (
+    SessionOpened
+    | ModelInspected
+    | ModelPlanned
+    | PrepareProgressed
+    | ModelPrepared
+    | PrepareCancelled
+    | LoadProgressed
+    | ModelLoaded
+    | LoadCancelled
+    | GenerationStarted
+    | PrefillProgressed
+    | TokensGenerated
+    | GenerationFinished
+    | GenerationCancelled
+    | TokensCounted
+    | CancelAccepted
+    | MachineDescribed
+    | TelemetryWatched
+    | RuntimeStopped
+    | CommandFailed
+    | TelemetrySampled
+    | HeartbeatSent
+    | RuntimeFailed
+)

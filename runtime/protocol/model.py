@@ -1,0 +1,93 @@
+"""What inspecting a model folder found, and what loading it made."""
+
+import enum
+
+from runtime.protocol.errors import ErrorReport
+from runtime.protocol.values import Tier, Value, WeightFormat
+
+
+class PreparedCopy(Value):
+    """A prepared copy of a model that already lies on this PC."""
+
+    folder: str
+    expert_format: WeightFormat
+    size_bytes: int
+
+
+class ModelReport(Value):
+    """Everything the headers of a model folder say; made without reading weights.
+
+    ``problems`` is empty exactly if the model can be planned and loaded. Sizes are 0 where the
+    problems made them unknowable.
+    """
+
+    folder: str
+    name: str
+    model_type: str
+    fingerprint: str
+    """Changes when config, shard list, sizes or tensor headers change."""
+    licence: str
+    problems: list[ErrorReport]
+    notes: list[ErrorReport] = []
+    """Things a person should know that do not prevent running."""
+
+    num_layers: int = 0
+    num_moe_layers: int = 0
+    num_experts: int = 0
+    top_k: int = 0
+    hidden_size: int = 0
+    vocabulary_size: int = 0
+    max_context_tokens: int = 0
+
+    num_parameters: int = 0
+    num_active_parameters: int = 0
+    stored_format: WeightFormat | None = None
+    file_bytes: int = 0
+    num_shards: int = 0
+    dense_bytes: int = 0
+    """All weights that are not routed experts, as stored."""
+    expert_bytes: int = 0
+    """One routed expert, as stored."""
+    kv_bytes_per_token: int = 0
+    prepared: list[PreparedCopy] = []
+
+    @property
+    def is_runnable(self) -> bool:
+        """Whether nothing prevents this model from being planned."""
+        return not self.problems
+
+
+class TierShare(Value):
+    """How much of a model a tier holds under a plan."""
+
+    tier: Tier
+    device: str
+    """``cpu``, ``cuda:0``, ``simulated:0`` or, for the drive, the folder's device name."""
+    num_experts: int
+    bytes: int
+
+
+class LoadStage(enum.StrEnum):
+    """The parts of loading that take time."""
+
+    START = "start"
+    DENSE = "dense"
+    EXPERTS = "experts"
+
+
+class LoadedModel(Value):
+    """A model that is ready to answer."""
+
+    folder: str
+    name: str
+    model_type: str
+    is_exact: bool
+    expert_format: WeightFormat
+    context_tokens: int
+    tiers: list[TierShare]
+    base_bytes: int
+    """Resident size of the runtime before the first arena was made."""
+    budget_bytes: int
+    load_s: float
+    kernels: str
+    """Name of the kernels in use, for example ``native-avx2`` or ``reference``."""

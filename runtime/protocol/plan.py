@@ -1,0 +1,86 @@
+"""What the planner decided and why."""
+
+import enum
+
+from runtime.protocol.errors import ErrorReport
+from runtime.protocol.model import TierShare
+from runtime.protocol.values import Budgets, Forecast, Value, WeightFormat
+
+
+class PlanKind(enum.StrEnum):
+    """The named plans a person chooses from."""
+
+    EXACT = "exact"
+    """The published weights, used where they lie; nothing is written."""
+    EIGHT_BIT = "eight_bit"
+    FOUR_BIT = "four_bit"
+
+
+class ReasonCode(enum.StrEnum):
+    """Why a plan is as it is; each has a sentence in ``sentences``."""
+
+    FITS_IN_RAM = "fits_in_ram"
+    FITS_IN_VRAM = "fits_in_vram"
+    READS_FROM_DRIVE = "reads_from_drive"
+    RAM_LIMITED_BY_FREE = "ram_limited_by_free"
+    RAM_LIMITED_BY_CONTROL_GROUP = "ram_limited_by_control_group"
+    RAM_LIMITED_BY_BUDGET = "ram_limited_by_budget"
+    CONTEXT_SHORTENED = "context_shortened"
+    NOTHING_WRITTEN = "nothing_written"
+    WRITES_ONCE = "writes_once"
+    ALREADY_PREPARED = "already_prepared"
+    ANSWERS_AS_PUBLISHED = "answers_as_published"
+    ANSWERS_NEARLY_AS_PUBLISHED = "answers_nearly_as_published"
+    SLOW_KERNELS = "slow_kernels"
+    NO_GPU_USED = "no_gpu_used"
+
+
+class Reason(Value):
+    """One reason with the numbers that make it checkable."""
+
+    code: ReasonCode
+    parameters: dict[str, str | int | float] = {}
+
+
+class MemoryPart(enum.StrEnum):
+    """What the RAM budget is spent on."""
+
+    DENSE = "dense"
+    EXPERTS = "experts"
+    KV_CACHE = "kv_cache"
+    WORK = "work"
+
+
+class PlacementPlan(Value):
+    """One way to run one model on this machine: placement, formats, speed, memory, reasons.
+
+    ``problem`` is None exactly if the plan can be loaded (after preparing, where ``needs_prepare``).
+    """
+
+    kind: PlanKind
+    model_folder: str
+    model_fingerprint: str
+    store_folder: str
+    """Where the experts are read from: the model folder itself or the prepared copy's folder."""
+    expert_format: WeightFormat
+    dense_format: WeightFormat
+    is_exact: bool
+    needs_prepare: bool
+    bytes_to_write: int
+    budgets: Budgets
+    context_tokens: int
+    slots_per_layer: list[int]
+    """RAM expert slots of each MoE layer, top layer first; each at least ``top_k``."""
+    tiers: list[TierShare]
+    ram_parts: dict[MemoryPart, int]
+    ram_bytes: int
+    """Sum of ``ram_parts``; never above the RAM budget."""
+    min_ram_bytes: int
+    """Smallest RAM budget with which this plan still runs."""
+    all_ram_bytes: int
+    """RAM budget from which on every expert stays in RAM."""
+    base_bytes: int
+    """Expected resident size of the runtime without arenas."""
+    forecast: Forecast | None
+    reasons: list[Reason]
+    problem: ErrorReport | None = None

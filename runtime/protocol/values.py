@@ -1,0 +1,81 @@
+"""Closed sets and small values that several messages share."""
+
+import enum
+
+import msgspec
+
+
+class Tier(enum.StrEnum):
+    """Where an expert lies, from hot to cold; screens keep this order."""
+
+    VRAM = "vram"
+    RAM = "ram"
+    DRIVE = "drive"
+
+
+class WeightFormat(enum.StrEnum):
+    """How the weights of one matrix are stored, which is also how the kernels read them.
+
+    The plain formats are row-major, as published. The ``G32`` formats are our prepared ones: eight
+    rows interleaved, one fp16 scale for each group of 32 weights of a row (see docs/formats.md).
+    """
+
+    F32 = "f32"
+    F16 = "f16"
+    BF16 = "bf16"
+    Q8_G32 = "q8_g32"
+    Q4_G32 = "q4_g32"
+
+
+class Value(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of every value that travels: immutable, fields given by name."""
+
+
+class Budgets(Value):
+    """What the person allows the model to take, in bytes.
+
+    ``ram_bytes`` covers our arenas (experts, dense part, KV cache, work buffers); None lets the
+    planner choose. ``vram_bytes`` maps a device id such as ``cuda:0`` or ``simulated:0`` to its
+    budget; a device that is not named is not used.
+    """
+
+    ram_bytes: int | None = None
+    vram_bytes: dict[str, int] = {}
+
+
+class TierCount(Value):
+    """Expert look-ups that a tier answered, by count and by bytes."""
+
+    tier: Tier
+    hits: int
+    misses: int
+    bytes: int
+
+
+class Forecast(Value):
+    """Predicted speed as a band, with what the prediction rests on."""
+
+    prompt_tokens_per_s_low: float
+    prompt_tokens_per_s_high: float
+    decode_tokens_per_s_low: float
+    decode_tokens_per_s_high: float
+    drive_bytes_per_token: float
+    basis: str
+    """``measured`` (this model ran on this PC before), ``modelled`` (from measured rates of this
+    PC) or ``assumed`` (from priors)."""
+
+
+class EnergyEstimate(Value):
+    """Energy of one generation in joules, by source; a source says whether it was measured."""
+
+    total_j: float | None
+    parts: list["EnergyPart"]
+
+
+class EnergyPart(Value):
+    """One term of an energy estimate."""
+
+    source: str
+    """For example ``rapl:package``, ``nvml:0``, ``drive-reads``, ``assumed-watts``."""
+    joules: float
+    is_measured: bool

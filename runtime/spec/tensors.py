@@ -1,0 +1,107 @@
+"""Where tensors lie in files, and how an expert lies in memory."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+from runtime.protocol.values import WeightFormat
+
+PAGE_BYTES = 4096
+"""Alignment and padding of expert records and slots, the unit of uncached reads."""
+PART_ALIGN_BYTES = 64
+"""Alignment of each matrix inside a slot, one cache line."""
+GROUP_SIZE = 32
+"""Weights of a row that share one scale in the ``G32`` formats."""
+ROW_BLOCK = 8
+"""Rows interleaved in the ``G32`` formats."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, order=True)
+class ExpertId:
+    """One routed expert: index of its layer in the model, and its number in that layer."""
+
+    layer: int
+    expert: int
+
+
+class ExpertPart(enum.StrEnum):
+    """The three matrices of a gated feed-forward expert, in their order in a record."""
+
+    GATE = "gate"
+    UP = "up"
+    DOWN = "down"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TensorEntry:
+    """One tensor in one file: ``num_bytes`` from ``offset_bytes`` on, row-major."""
+
+    name: str
+    file: str
+    """Absolute path."""
+    offset_bytes: int
+    num_bytes: int
+    format: WeightFormat
+    shape: tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MatrixLayout:
+    """One matrix inside a buffer: ``rows`` outputs by ``columns`` inputs in a format.
+
+    In the ``G32`` formats ``rows`` is padded to a multiple of ``ROW_BLOCK`` and ``columns`` to a
+    multiple of ``GROUP_SIZE`` in storage; ``num_bytes`` says what the padded matrix takes.
+    """
+
+    format: WeightFormat
+    rows: int
+    columns: int
+    offset_bytes: int
+    num_bytes: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExpertLayout:
+    """How every expert of a model lies in a slot, a record or any other buffer.
+
+    ``record_bytes`` is a multiple of ``PAGE_BYTES``. The same layout holds in files of a prepared
+    store, in RAM slots and in device slots::
+
+        0            gate.offset      up.offset        down.offset        record_bytes
+        | gate ......| pad to 64 | up ....| pad to 64 | down .....| pad to 4096 |
+    """
+
+    parts: Mapping[ExpertPart, MatrixLayout]
+    record_bytes: int
+
+    def __getitem__(self, part: ExpertPart) -> MatrixLayout:
+        return self.parts[part]
+
+
+def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
+    """Return what a matrix takes in a format, padding to whole row blocks and groups included."""
+    match weight_format:
+        case WeightFormat.F32:
+            return rows * columns * 4
+        case WeightFormat.F16 | WeightFormat.BF16:
+            return rows * columns * 2
+    padded_rows = -(-rows // ROW_BLOCK) * ROW_BLOCK
+    num_groups = -(-columns // GROUP_SIZE)
+    bits = 8 if weight_format is WeightFormat.Q8_G32 else 4
+    return padded_rows * num_groups * (2 + GROUP_SIZE * bits // 8)
+
+
+def expert_layout(weight_format: WeightFormat, hidden_size: int, expert_width: int) -> ExpertLayout:
+    """Return the layout of a gated expert with ``hidden_size`` inputs and ``expert_width`` channels."""
+    parts: dict[ExpertPart, MatrixLayout] = {}
+    offset = 0
+    for part in ExpertPart:
+        rows, columns = (
+            (hidden_size, expert_width)
+            if part is ExpertPart.DOWN
+            else (expert_width, hidden_size)
+        )
+        num_bytes = matrix_bytes(weight_format, rows, columns)
+        parts[part] = MatrixLayout(weight_format, rows, columns, offset, num_bytes)
+        offset += -(-num_bytes // PART_ALIGN_BYTES) * PART_ALIGN_BYTES
+    return ExpertLayout(parts, -(-offset // PAGE_BYTES) * PAGE_BYTES)

@@ -1,0 +1,1 @@
+"""Reading weights: which extents of which files hold what, and getting them into memory."""

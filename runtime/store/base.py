@@ -1,0 +1,38 @@
+"""What every store of weights offers."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from runtime.spec.tensors import ExpertId, ExpertLayout, TensorEntry
+
+
+class ExpertStore(Protocol):
+    """The weights of one model, readable expert by expert and tensor by tensor.
+
+    Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
+    """
+
+    @property
+    def layout(self) -> ExpertLayout:
+        """How each expert lies in the buffers that ``read_expert`` fills."""
+
+    @property
+    def dense_tensors(self) -> Mapping[str, TensorEntry]:
+        """All tensors that are not routed experts, by their published name."""
+
+    @property
+    def num_bytes_read(self) -> int:
+        """Bytes read from the drive so far, padding included."""
+
+    def read_expert(self, expert: ExpertId, target: memoryview) -> None:
+        """Fill ``target`` (at least ``layout.record_bytes`` long, page-aligned) with one expert.
+
+        Raises ``LarderError`` with ``DRIVE_READ_FAILED`` or ``STORE_DAMAGED`` naming file, offset
+        and expert.
+        """
+
+    def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
+        """Fill ``target`` (exactly ``entry.num_bytes`` long) with a dense tensor's bytes."""
+
+    def close(self) -> None:
+        """Close all files; may be called twice."""
