@@ -1,0 +1,156 @@
+"""The virtual environments: what each holds, what each must not hold, and how one is made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import stamps
+import torch_build
+from console import ROOT, CommandError, output_of, run, say, timed
+from interpreters import base_python, version_of
+
+CONSTRAINTS = ROOT / "constraints.txt"
+PROJECT = ROOT / "pyproject.toml"
+_BUILD_BACKEND = ("scikit-build-core",)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One virtual environment in the project's folder."""
+
+    folder: str
+    extras: tuple[str, ...]
+    absent: tuple[str, ...] = ()
+    has_native: bool = False
+    python: str | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where it lies."""
+        return ROOT / self.folder
+
+    @property
+    def executable(self) -> Path:
+        """Its interpreter."""
+        windows = sys.platform == "win32"
+        return self.path / ("Scripts/python.exe" if windows else "bin/python")
+
+
+FULL = Environment(
+    ".venv",
+    ("window", "engine", "test", "test-window", "test-engine", "lint", "build"),
+    has_native=True,
+)
+PURE = Environment(".venv-pure", ("test",), absent=("torch", "PySide6", "pyqtgraph"))
+RUNTIME = Environment(
+    ".venv-runtime",
+    ("engine", "test", "test-engine", "build"),
+    absent=("PySide6", "pyqtgraph"),
+    has_native=True,
+)
+GUI = Environment(".venv-gui", ("window", "test", "test-window"), absent=("torch", "transformers"))
+
+
+def requirements(extras: tuple[str, ...]) -> list[str]:
+    """The ranges in pyproject.toml: the program's own and those of the given extras."""
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    wanted = list(project["dependencies"])
+    for extra in extras:
+        wanted += project["optional-dependencies"][extra]
+    return wanted
+
+
+def native_sources() -> list[Path]:
+    """Every file that the extension is built from."""
+    native = ROOT / "runtime" / "native"
+    kinds = ("*.cpp", "*.cc", "*.c", "*.h", "*.hpp", "*.inc", "CMakeLists.txt", "*.cmake")
+    found = [path for kind in kinds for path in native.rglob(kind)]
+    return [*found, ROOT / "CMakeLists.txt"]
+
+
+def prepare(environment: Environment) -> bool:
+    """Make the environment or bring it up to date; False where nothing had to be done."""
+    changed = _packages(environment)
+    changed |= _larder_itself(environment)
+    return changed
+
+
+def _packages(environment: Environment) -> bool:
+    """Virtual environment and dependencies."""
+    base = environment.python or base_python()
+    version = version_of(base) if environment.python else sys.version_info[:2]
+    facts = [str(version), os.path.realpath(base), *environment.extras]
+    facts += [torch_build.meant()] if "engine" in environment.extras else []
+    recipe = [PROJECT, CONSTRAINTS, ROOT / ".ci" / "environments.py"]
+    stamp, value = environment.path / "larder-packages.stamp", stamps.digest(recipe, facts)
+    if environment.executable.exists() and stamps.is_current(stamp, value):
+        return False
+    if not environment.executable.exists() or version_of(environment.executable) != version:
+        _create(environment, base)
+    python = environment.executable
+    pip = [python, "-m", "pip", "install", "-qq"]
+    with timed(f"installing the packages of {environment.folder}"):
+        if "engine" in environment.extras:
+            torch_build.install(python, CONSTRAINTS)
+        wanted = [*requirements(environment.extras), *_BUILD_BACKEND]
+        run([*pip, "-c", CONSTRAINTS, *wanted], "A package could not be installed")
+        if "engine" in environment.extras:
+            say(f"{environment.folder} has the {torch_build.check(python)}, as meant")
+    stamps.write(stamp, value)
+    return True
+
+
+def _create(environment: Environment, base: str) -> None:
+    """A new, empty virtual environment."""
+    if environment.path.exists():
+        shutil.rmtree(environment.path)
+    say(f"making the virtual environment {environment.folder} with {base}")
+    status, text = output_of([base, "-m", "venv", environment.path])
+    if status != 0:
+        shutil.rmtree(environment.path, ignore_errors=True)
+        lines = text.strip().splitlines() or ["no word of why"]
+        hint = " (on Debian and Ubuntu: apt-get install python3-venv)" if "venv" in text else ""
+        raise CommandError(f"{base} makes no virtual environment{hint}: {lines[0]}")
+
+
+def _larder_itself(environment: Environment) -> bool:
+    """The package, editable: modules are read from the tree, the extension is built."""
+    recipe = [PROJECT, ROOT / ".ci" / "environments.py"]
+    recipe += native_sources() if environment.has_native else []
+    stamp, value = environment.path / "larder-itself.stamp", stamps.digest(recipe)
+    if stamps.is_current(stamp, value):
+        return False
+    command = [environment.executable, "-m", "pip", "install", "-q", "--no-deps"]
+    command += ["--no-build-isolation", "--editable", ROOT]
+    what = f"installing larder into {environment.folder}"
+    if not environment.has_native:
+        command += ["-C", "wheel.cmake=false"]
+    with timed(what + (" (compiles the native extension)" if environment.has_native else "")):
+        run(command, "Larder could not be installed into its own environment")
+    if environment.has_native:
+        _report_native(environment)
+    stamps.write(stamp, value)
+    return True
+
+
+def has_extension(python: Path) -> bool:
+    """Whether the native extension can be found by this interpreter."""
+    look = "import importlib.util as u; raise SystemExit(u.find_spec('runtime.native._native') is None)"
+    return output_of([python, "-c", look], cwd=ROOT)[0] == 0
+
+
+def _report_native(environment: Environment) -> None:
+    """Say whether the extension is there; with a compiler at hand its absence is an error in CI."""
+    if has_extension(environment.executable):
+        say(f"{environment.folder} has the native extension")
+        return
+    compiler = next(filter(shutil.which, ("c++", "g++", "clang++", "cl")), None)
+    text = "the native extension was not built: Larder works, on slow kernels"
+    if compiler and os.environ.get("CI"):
+        raise CommandError(f"{text}, although there is a compiler ({compiler}).")
+    say(f"{text} ({compiler or 'no C++ compiler found'})")

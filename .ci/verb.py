@@ -1,0 +1,85 @@
+"""The one door of all development commands: `python .ci/verb.py VERB`, for make and make.cmd."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+
+import environments
+import setup
+import start
+from console import ROOT, CommandError, say
+
+
+def _setup() -> int:
+    """Environment, packages, system libraries, demo model."""
+    setup.everything()
+    say("everything is set up")
+    return 0
+
+
+def _within(script: str, *arguments: str) -> int:
+    """Run one of our scripts with the full environment's Python."""
+    environments.prepare(environments.FULL)
+    command = [str(environments.FULL.executable), str(ROOT / ".ci" / script), *arguments]
+    return subprocess.call(command, cwd=ROOT)
+
+
+def _test() -> int:
+    """Every test job."""
+    setup.everything()
+    return _within("jobs.py", *sys.argv[2:])
+
+
+def _clean() -> int:
+    """Remove what the other commands made."""
+    for path in [*ROOT.glob(".venv*"), ROOT / "build", ROOT / "dist"]:
+        if path.exists():
+            say(f"removing {path.name}")
+            shutil.rmtree(path)
+    return 0
+
+
+def _bench(name: str) -> int:
+    """One benchmark script."""
+    script = ROOT / "benchmarks" / f"{name}.py"
+    if not script.exists():
+        names = sorted(path.stem for path in script.parent.glob("*.py")) or ["none"]
+        raise CommandError(f"There is no benchmark {name}; there are: {', '.join(names)}.")
+    python = setup.everything(window=False)
+    return subprocess.call([str(python), str(script), *sys.argv[2:]], cwd=ROOT)
+
+
+VERBS: dict[str, Callable[[], int]] = {
+    "run": start.main,
+    "setup": _setup,
+    "test": _test,
+    "check": lambda: _within("check.py"),
+    "fix": lambda: _within("check.py", "--fix"),
+    "deep": lambda: _within("deep.py"),
+    "clean": _clean,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run one verb; what goes wrong is one sentence on the error stream."""
+    verb = arguments[0] if arguments else "run"
+    try:
+        if verb.startswith("bench-"):
+            return _bench(verb.removeprefix("bench-"))
+        if verb not in VERBS:
+            raise CommandError(f"There is no {verb}; there are {', '.join(VERBS)} and bench-NAME.")
+        return VERBS[verb]()
+    except CommandError as error:
+        print(f"larder: {error}", file=sys.stderr, flush=True)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    sys.exit(main(sys.argv[1:]))
