@@ -1,0 +1,235 @@
+"""`make test`: the jobs, which tests each runs, and in which environment.
+
+Every test file belongs to a job by the table below; one that belongs to none is an error. Names
+after the command choose jobs: `python .ci/verb.py test pure gui`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+
+import environments
+import qt_libraries
+from console import ROOT, CommandError, merged, output_of, say
+from environments import FULL, GUI, PURE, RUNTIME, Environment
+
+RESULTS = ROOT / "build" / "tests"
+OFFSCREEN = {"QT_QPA_PLATFORM": "offscreen"}
+_XVFB = ("xvfb-run", "-a", "-s", "-screen 0 1600x1000x24")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Tests that run together in one environment."""
+
+    name: str
+    environment: Environment
+    patterns: tuple[str, ...]
+    env: dict[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
+    covered: tuple[str, ...] = ()
+    max_s: int = 600
+
+    def files(self, root: Path = ROOT) -> list[Path]:
+        """The test files of this job that exist."""
+        return [path for path in test_files(root) if self.owns(path.relative_to(root).as_posix())]
+
+    def owns(self, name: str) -> bool:
+        """Whether a test file, named from the root, belongs here."""
+        return any(fnmatch(name, pattern) for pattern in self.patterns)
+
+
+def _units(*packages: str) -> tuple[str, ...]:
+    """Patterns for the unit tests of packages."""
+    return tuple(
+        pattern
+        for package in packages
+        for pattern in (f"tests/unit/{package}/*", f"tests/unit/test_{package}.py")
+    )
+
+
+_PURE_UNITS = _units(
+    "cli", "service", "engine", "tokenizer", "store", "telemetry", "simulate", "plan", "policy",
+    "hardware", "inspect", "errors", "spec", "protocol", "testing",
+)  # fmt: skip
+_TORCH_UNITS = _units(
+    "generate", "prepare", "residency", "models", "kernels", "memory", "native", "demo", "resources"
+)
+_WINDOW_UNITS = _units("app", "link", "state", "views", "graphs", "text", "theme", "widgets")
+_X11 = {"QT_QPA_PLATFORM": "xcb", "LIBGL_ALWAYS_SOFTWARE": "1"}
+
+JOBS: tuple[Job, ...] = (
+    Job(
+        "pure",
+        PURE,
+        (*_PURE_UNITS, "tests/protocol/*", "tests/hostile/*", "tests/golden/*", "tests/traces/*"),
+        covered=("runtime.plan", "runtime.policy", "runtime.store.coalesce", "runtime.protocol",
+                 "runtime.inspect"),
+    ),
+    Job("runtime-cpu", RUNTIME, (*_TORCH_UNITS, "tests/contract/*")),
+    Job(
+        "gui",
+        GUI,
+        ("tests/gui/*", *_WINDOW_UNITS),
+        env=OFFSCREEN,
+        covered=("app.state", "app.graphs.series"),
+    ),
+    Job("e2e", FULL, ("tests/e2e/*",), env=OFFSCREEN),
+    Job("e2e-x11", FULL, ("tests/e2e/*",), env=_X11, prefix=_XVFB),
+    Job("package", FULL, ("tests/gate/*",), env=OFFSCREEN),
+)  # fmt: skip
+# Not part of `make test`: they need a device, and tests/gpu/run.sh runs them.
+ELSEWHERE = ("tests/gpu/*",)
+
+
+def test_files(root: Path = ROOT) -> list[Path]:
+    """Every file that pytest would collect tests from."""
+    return sorted(
+        path for path in (root / "tests").rglob("test_*.py") if "__pycache__" not in path.parts
+    )
+
+
+def unassigned(root: Path = ROOT) -> list[str]:
+    """Test files that no job runs."""
+    names = [path.relative_to(root).as_posix() for path in test_files(root)]
+    return [
+        f"{name}: belongs to no job; give its folder one in .ci/jobs.py"
+        for name in names
+        if not any(job.owns(name) for job in JOBS)
+        and not any(fnmatch(name, pattern) for pattern in ELSEWHERE)
+    ]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one job came to."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    is_broken: bool = False
+
+    def plus(self, other: Outcome) -> Outcome:
+        """Both together."""
+        return Outcome(
+            self.passed + other.passed,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+            self.is_broken or other.is_broken,
+        )
+
+    def line(self) -> str:
+        """The closing line, in the form that test runners print."""
+        failed = self.failed + (1 if self.is_broken and not self.failed else 0)
+        return f"{self.passed} passed, {failed} failed" + (
+            f", {self.skipped} skipped" if self.skipped else ""
+        )
+
+
+def read_report(path: Path) -> Outcome:
+    """Count the cases in a JUnit file."""
+    passed = failed = skipped = 0
+    for case in ElementTree.parse(path).iter("testcase"):
+        kinds = {child.tag for child in case}
+        if kinds & {"failure", "error"}:
+            failed += 1
+        elif "skipped" in kinds:
+            skipped += 1
+        else:
+            passed += 1
+    return Outcome(passed, failed, skipped)
+
+
+def assert_absent(environment: Environment) -> None:
+    """Prove that what an environment must not hold cannot be imported there."""
+    for name in environment.absent:
+        status, text = output_of([environment.executable, "-c", f"import {name}"])
+        if status == 0 or "ModuleNotFoundError" not in text:
+            raise CommandError(f"{environment.folder} must not have {name}, and it can be imported.")
+
+
+def run_job(job: Job, *, profile: str = "ci") -> Outcome:
+    """Run one job's tests; the output of pytest is shown as it comes."""
+    files = job.files()
+    if not files:
+        say(f"job {job.name}: has no tests yet")
+        return Outcome()
+    environments.prepare(job.environment)
+    assert_absent(job.environment)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    report = RESULTS / f"{job.name}.xml"
+    report.unlink(missing_ok=True)
+    command = [*job.prefix, str(job.environment.executable), "-m", "pytest", "-q"]
+    command += ["-p", "no:randomly", f"--junitxml={report}", f"--rootdir={ROOT}"]
+    command += _coverage(job) + [str(path.relative_to(ROOT)) for path in files]
+    env = {**job.env, "LARDER_TEST_PROFILE": profile, "LARDER_TEST_JOB": job.name}
+    env["COVERAGE_FILE"] = str(RESULTS / f"{job.name}.coverage")
+    say(f"job {job.name}: {len(files)} files in {job.environment.folder}")
+    started_s = time.monotonic()
+    try:
+        status = subprocess.call(command, env=merged(env), cwd=ROOT, timeout=job.max_s)
+    except subprocess.TimeoutExpired:
+        say(f"job {job.name}: was stopped after {job.max_s} s")
+        status = 124
+    outcome = read_report(report) if report.exists() else Outcome(is_broken=True)
+    if status != 0 and not outcome.failed:
+        outcome = outcome.plus(Outcome(is_broken=True))
+    if outcome.passed + outcome.failed == 0:
+        outcome = outcome.plus(Outcome(is_broken=True))
+    say(f"job {job.name}: {outcome.line()} in {time.monotonic() - started_s:.1f} s")
+    return outcome
+
+
+def _coverage(job: Job) -> list[str]:
+    """Options that demand every branch of the pure parts that exist."""
+    there = [name for name in job.covered if _exists(name)]
+    if not there:
+        return []
+    options = [f"--cov={name}" for name in there]
+    return [*options, "--cov-branch", "--cov-report=term-missing:skip-covered"] + (
+        ["--cov-fail-under=100"]
+    )
+
+
+def _exists(name: str) -> bool:
+    """Whether a module or package with something in it is in the tree."""
+    path = ROOT / Path(*name.split("."))
+    return path.with_suffix(".py").exists() or any(path.glob("*.py"))
+
+
+def main(names: list[str]) -> int:
+    """Run the chosen jobs, or all; the last line printed counts all tests."""
+    unknown = set(names) - {job.name for job in JOBS}
+    if unknown:
+        raise CommandError(f"There is no job {', '.join(sorted(unknown))}.")
+    lost = unassigned()
+    if lost:
+        raise CommandError("; ".join(lost))
+    qt_libraries.ensure_test_programs()
+    total, verdicts = Outcome(), []
+    for job in JOBS:
+        if not names or job.name in names:
+            outcome = run_job(job)
+            verdicts.append(f"{job.name}: {outcome.line()}")
+            total = total.plus(outcome)
+    print("\n".join(["", *verdicts]), flush=True)
+    if total.passed + total.failed == 0:
+        total = total.plus(Outcome(is_broken=True))
+    print(total.line(), flush=True)
+    return 1 if total.failed or total.is_broken else 0
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except CommandError as error:
+        print(f"larder: {error}", file=sys.stderr, flush=True)
+        sys.exit(1)
