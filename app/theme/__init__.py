@@ -1,0 +1,1 @@
+"""How the window looks: colours, type and spacing by name; no behaviour."""

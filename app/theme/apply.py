@@ -1,0 +1,93 @@
+"""Putting a theme on the application: font, palette, style sheet, tinted icons."""
+
+import functools
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QFile, Qt
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette
+from PySide6.QtGui import QPixmap
+from PySide6.QtWidgets import QApplication
+
+from app.theme import metrics
+from app.theme.palette import DARK, LIGHT, Palette
+from app.theme.stylesheet import style_sheet
+
+RESOURCES = Path(__file__).resolve().parents[2] / "resources"
+
+
+def load_fonts() -> None:
+    """Make the shipped typeface known to Qt; a missing file leaves the system's typeface."""
+    for path in sorted((RESOURCES / "fonts").glob("*.otf")):
+        QFontDatabase.addApplicationFont(str(path))
+
+
+def body_font() -> QFont:
+    """Return the body font, with figures of equal width where Qt can ask for them."""
+    font = QFont("Inter")
+    font.setPixelSize(metrics.BODY_PX)
+    font.setFeature(QFont.Tag("tnum"), 1)
+    return font
+
+
+def code_font() -> QFont:
+    """Return the system's monospace font at body size."""
+    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    font.setPixelSize(metrics.BODY_PX)
+    return font
+
+
+def palette_for(theme: str) -> Palette:
+    """Return the palette of ``light``, ``dark`` or ``system``."""
+    if theme == "system":
+        is_dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+        return DARK if is_dark else LIGHT
+    return DARK if theme == "dark" else LIGHT
+
+
+def apply_theme(application: QApplication, palette: Palette) -> None:
+    """Give the whole application one palette."""
+    roles = QPalette()
+    for role, colour in (
+        (QPalette.ColorRole.Window, palette.background),
+        (QPalette.ColorRole.Base, palette.surface),
+        (QPalette.ColorRole.Text, palette.text),
+        (QPalette.ColorRole.WindowText, palette.text),
+        (QPalette.ColorRole.ButtonText, palette.text),
+        (QPalette.ColorRole.PlaceholderText, palette.dim),
+        (QPalette.ColorRole.Highlight, palette.accent),
+        (QPalette.ColorRole.HighlightedText, palette.on_accent),
+        (QPalette.ColorRole.Link, palette.link),
+    ):
+        roles.setColor(role, QColor(colour))
+    application.setPalette(roles)
+    application.setFont(body_font())
+    application.setStyleSheet(style_sheet(palette))
+
+
+@functools.cache
+def _svg_source(name: str) -> bytes:
+    file = QFile(str(RESOURCES / "icons" / f"{name}.svg"))
+    if not file.open(QFile.OpenModeFlag.ReadOnly):
+        return b""
+    return bytes(file.readAll().data())
+
+
+@functools.cache
+def icon(name: str, colour: str, size: int = 20) -> QIcon:
+    """Return an icon of ``resources/icons`` drawn in a colour, sharp on screens of double density."""
+    from PySide6.QtSvg import QSvgRenderer
+
+    source = _svg_source(name).replace(b"#000", colour.encode())
+    renderer = QSvgRenderer(QByteArray(source))
+    pixmap = QPixmap(size * 2, size * 2)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    renderer.render(painter)
+    painter.end()
+    pixmap.setDevicePixelRatio(2)
+    return QIcon(pixmap)
+
+
+def application_icon() -> QIcon:
+    """Return the icon of the program."""
+    return QIcon(str(RESOURCES / "icons" / "larder.svg"))

@@ -1,0 +1,127 @@
+"""Every colour of the window, light and dark; the only place where one is written."""
+
+import dataclasses
+
+TIERS = ("vram", "ram", "drive")
+"""The three places for experts, hot to cold; every bar keeps this order from left to right."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Palette:
+    """The colours of one theme as ``#RRGGBB``.
+
+    Tier colours are for areas. Text beside a tier stays in the text colour and carries a dot.
+    """
+
+    is_dark: bool
+    background: str
+    surface: str
+    line: str
+    text: str
+    dim: str
+    accent: str
+    """Areas: the one button that matters on a page."""
+    accent_hover: str
+    accent_text: str
+    """The accent as text or icon."""
+    on_accent: str
+    """Text on an accent area."""
+    own: str
+    """The person's own message, and what is selected."""
+    code: str
+    hover: str
+    vram: str
+    ram: str
+    drive: str
+    empty: str
+    """The part of a bar that holds nothing."""
+    error: str
+    error_area: str
+    focus: str
+    link: str
+    code_keyword: str
+    code_string: str
+    code_number: str
+    code_comment: str
+    code_name: str
+
+    def tier(self, name: str) -> str:
+        """Return the area colour of a tier by its protocol name."""
+        return {"vram": self.vram, "ram": self.ram, "drive": self.drive}[name]
+
+
+LIGHT = Palette(
+    is_dark=False,
+    background="#F7F4EF",
+    surface="#FFFFFF",
+    line="#E4DDD2",
+    text="#2B2520",
+    dim="#6B6158",
+    accent="#B8650B",
+    accent_hover="#A2590A",
+    accent_text="#9A5208",
+    on_accent="#FFFFFF",
+    own="#F1E9DC",
+    code="#F4F0EA",
+    hover="#F1ECE4",
+    vram="#D9480F",
+    ram="#F0A830",
+    drive="#2F5580",
+    empty="#E4DDD2",
+    error="#A1260D",
+    error_area="#FBEAE4",
+    focus="#B8650B",
+    link="#9A5208",
+    code_keyword="#8A3A9C",
+    code_string="#3C6E2F",
+    code_number="#9A5208",
+    code_comment="#6B6158",
+    code_name="#2F5580",
+)
+
+DARK = Palette(
+    is_dark=True,
+    background="#1B1815",
+    surface="#25211D",
+    line="#3A342D",
+    text="#EFE8DD",
+    dim="#A3988A",
+    accent="#F0A830",
+    accent_hover="#F5B84A",
+    accent_text="#F0A830",
+    on_accent="#241A0A",
+    own="#332B22",
+    code="#1F1B17",
+    hover="#2E2923",
+    vram="#FF6B3D",
+    ram="#F5B84A",
+    drive="#4A78A8",
+    empty="#3A342D",
+    error="#FF9C80",
+    error_area="#3A241D",
+    focus="#F0A830",
+    link="#F0A830",
+    code_keyword="#D6A2E8",
+    code_string="#A8CF8E",
+    code_number="#F0B860",
+    code_comment="#A3988A",
+    code_name="#8FB6DE",
+)
+
+
+def contrast(first: str, second: str) -> float:
+    """Return the contrast ratio of two colours, 1 to 21.
+
+    Formula: WCAG 2.2, definition of *contrast ratio* and *relative luminance* (sRGB).
+    """
+    bright, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    channels = (int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5))
+    red, green, blue = (
+        value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
+        for value in channels
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,144 @@
+"""The style sheet of the whole window, made from a palette.
+
+Widgets choose a look by the dynamic property ``look`` (``card``, ``primary``, ``quiet`` …), never by
+a colour of their own.
+"""
+
+from app.theme import metrics
+from app.theme.palette import Palette
+
+
+def style_sheet(palette: Palette) -> str:
+    """Return the style sheet for a palette."""
+    return "\n".join((_base(palette), _buttons(palette), _inputs(palette), _pieces(palette)))
+
+
+def _base(p: Palette) -> str:
+    return f"""
+* {{ font-size: {metrics.BODY_PX}px; color: {p.text}; }}
+QMainWindow, QWidget[look="page"] {{ background: {p.background}; }}
+QToolTip {{ background: {p.surface}; color: {p.text}; border: 1px solid {p.line}; padding: 4px; }}
+QLabel {{ background: transparent; }}
+QLabel[look="dim"] {{ color: {p.dim}; font-size: {metrics.DIM_PX}px; }}
+QLabel[look="heading"] {{ font-size: {metrics.HEADING_PX}px; font-weight: 600; }}
+QLabel[look="title"] {{ font-size: {metrics.FIGURE_PX}px; font-weight: 600; }}
+QLabel[look="figure"] {{ font-size: {metrics.FIGURE_PX}px; font-weight: 600; }}
+QLabel[look="strong"] {{ font-weight: 600; }}
+QLabel[look="accent"] {{ color: {p.accent_text}; }}
+QLabel[look="error"] {{ color: {p.error}; }}
+QFrame[look="card"] {{
+  background: {p.surface}; border: 1px solid {p.line}; border-radius: {metrics.CARD_RADIUS}px;
+}}
+QFrame[look="card"][isCurrent="true"] {{ border: 1px solid {p.accent}; }}
+QFrame[look="card"]:focus {{ border: 2px solid {p.focus}; }}
+QFrame[look="error"] {{
+  background: {p.error_area}; border: 1px solid {p.error}; border-radius: {metrics.CARD_RADIUS}px;
+}}
+QFrame[look="own"] {{ background: {p.own}; border-radius: {metrics.CARD_RADIUS}px; }}
+QFrame[look="code"] {{
+  background: {p.code}; border: 1px solid {p.line}; border-radius: {metrics.CONTROL_RADIUS}px;
+}}
+QFrame[look="strip"] {{ background: {p.background}; border: 0; border-bottom: 1px solid {p.line}; }}
+QFrame[look="rail"] {{ background: {p.background}; border: 0; border-right: 1px solid {p.line}; }}
+QScrollArea, QScrollArea > QWidget > QWidget {{ background: transparent; border: 0; }}
+QScrollBar:vertical {{ background: transparent; width: 10px; margin: 0; }}
+QScrollBar:horizontal {{ background: transparent; height: 10px; margin: 0; }}
+QScrollBar::handle {{ background: {p.line}; border-radius: 4px; margin: 1px; min-height: 24px;
+  min-width: 24px; }}
+QScrollBar::handle:hover {{ background: {p.dim}; }}
+QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
+QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
+QMenu {{ background: {p.surface}; border: 1px solid {p.line}; padding: 4px; }}
+QMenu::item {{ padding: 6px 20px; border-radius: 4px; }}
+QMenu::item:selected {{ background: {p.own}; }}
+"""
+
+
+def _buttons(p: Palette) -> str:
+    return f"""
+QPushButton {{
+  background: {p.surface}; border: 1px solid {p.line}; border-radius: {metrics.CONTROL_RADIUS}px;
+  padding: 6px 14px; min-height: 18px;
+}}
+QPushButton:hover {{ background: {p.hover}; }}
+QPushButton:focus {{ border: 2px solid {p.focus}; padding: 5px 13px; }}
+QPushButton:disabled {{ color: {p.dim}; background: {p.background}; }}
+QPushButton[look="primary"] {{
+  background: {p.accent}; color: {p.on_accent}; border: 1px solid {p.accent}; font-weight: 600;
+}}
+QPushButton[look="primary"]:hover {{ background: {p.accent_hover}; }}
+QPushButton[look="primary"]:focus {{ border: 2px solid {p.text}; }}
+QPushButton[look="primary"]:disabled {{
+  background: {p.empty}; color: {p.dim}; border: 1px solid {p.empty};
+}}
+QPushButton[look="quiet"], QToolButton {{
+  background: transparent; border: 1px solid transparent; border-radius: 6px; padding: 3px 6px;
+  color: {p.dim};
+}}
+QPushButton[look="quiet"]:hover, QToolButton:hover {{ background: {p.hover}; color: {p.text}; }}
+QPushButton[look="quiet"]:focus, QToolButton:focus {{ border: 1px solid {p.focus}; }}
+QToolButton[look="rail"] {{
+  border: 1px solid transparent; border-radius: {metrics.CONTROL_RADIUS}px; padding: 6px 2px;
+  color: {p.dim}; font-size: {metrics.BODY_PX}px;
+}}
+QToolButton[look="rail"]:checked {{ background: {p.own}; color: {p.accent_text}; font-weight: 600; }}
+QToolButton[look="rail"]:focus {{ border: 1px solid {p.focus}; }}
+QRadioButton, QCheckBox {{ background: transparent; spacing: 8px; }}
+QRadioButton:focus, QCheckBox:focus {{ color: {p.accent_text}; }}
+QRadioButton::indicator, QCheckBox::indicator {{ width: 14px; height: 14px;
+  border: 1px solid {p.dim}; background: {p.surface}; }}
+QRadioButton::indicator {{ border-radius: 8px; }}
+QCheckBox::indicator {{ border-radius: 4px; }}
+QRadioButton::indicator:checked {{ border: 4px solid {p.accent}; width: 8px; height: 8px;
+  background: {p.on_accent}; }}
+QCheckBox::indicator:checked {{ background: {p.accent}; border: 1px solid {p.accent}; }}
+"""
+
+
+def _inputs(p: Palette) -> str:
+    return f"""
+QLineEdit, QPlainTextEdit, QSpinBox, QDoubleSpinBox, QComboBox {{
+  background: {p.surface}; border: 1px solid {p.line}; border-radius: {metrics.CONTROL_RADIUS}px;
+  padding: 5px 10px; selection-background-color: {p.accent}; selection-color: {p.on_accent};
+}}
+QLineEdit:focus, QPlainTextEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
+  border: 1px solid {p.focus};
+}}
+QComboBox::drop-down {{ border: 0; width: 22px; }}
+QComboBox QAbstractItemView {{
+  background: {p.surface}; border: 1px solid {p.line}; selection-background-color: {p.own};
+  selection-color: {p.text}; outline: 0;
+}}
+QSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::up-button,
+QDoubleSpinBox::down-button {{ width: 16px; border: 0; }}
+QPlainTextEdit[look="composer"] {{ border-radius: {metrics.CARD_RADIUS}px; padding: 8px; }}
+QPlainTextEdit[look="code"] {{ background: transparent; border: 0; padding: 0; }}
+QTextBrowser[look="prose"] {{
+  background: transparent; border: 0; padding: 0;
+  selection-background-color: {p.accent}; selection-color: {p.on_accent};
+}}
+QListWidget {{ background: transparent; border: 0; outline: 0; }}
+QListWidget::item {{ padding: 7px 12px; border-radius: {metrics.CONTROL_RADIUS}px; }}
+QListWidget::item:hover {{ background: {p.hover}; }}
+QListWidget::item:selected {{ background: {p.own}; color: {p.text}; }}
+QListWidget::item:focus {{ border: 1px solid {p.focus}; }}
+QSlider::groove:horizontal {{ height: 6px; border-radius: 3px; background: {p.empty}; }}
+QSlider::sub-page:horizontal {{ height: 6px; border-radius: 3px; background: {p.ram}; }}
+QSlider::handle:horizontal {{
+  width: 14px; height: 14px; margin: -6px 0; border-radius: 9px; background: {p.surface};
+  border: 2px solid {p.ram};
+}}
+QSlider::handle:horizontal:focus {{ border: 3px solid {p.focus}; width: 12px; height: 12px; }}
+"""
+
+
+def _pieces(p: Palette) -> str:
+    return f"""
+QProgressBar {{ background: {p.empty}; border: 0; border-radius: 4px; max-height: 8px; }}
+QProgressBar::chunk {{ background: {p.accent}; border-radius: 4px; }}
+QFrame[look="dropzone"] {{
+  border: 2px dashed {p.line}; border-radius: {metrics.CARD_RADIUS}px; background: transparent;
+}}
+QFrame[look="dropzone"][isWelcome="true"] {{ border: 2px dashed {p.accent}; background: {p.own}; }}
+QFrame[look="separator"] {{ background: {p.line}; max-height: 1px; border: 0; }}
+"""
