@@ -1,0 +1,1 @@
+"""The window: shows state, emits intent; everything heavy happens in the runtime."""

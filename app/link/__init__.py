@@ -1,0 +1,1 @@
+"""The runtime as a child process: its life, and messages as Qt signals."""

@@ -1,0 +1,1 @@
+"""What is true now: objects that views show and to which they send intents."""
