@@ -1,0 +1,1 @@
+"""Arithmetic on weights where they lie: native code, and the torch reference that defines it."""
