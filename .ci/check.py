@@ -1,4 +1,4 @@
-"""`make check` and `make fix`: every check of the source, each named, all run before the verdict."""
+"""`make check` and `make fix`: every check of the source, all run before the verdict."""
 
 from __future__ import annotations
 
@@ -30,12 +30,14 @@ def _program(*arguments: str) -> list[str]:
 
 def lint(*, fix: bool = False) -> list[str]:
     """Style rules of ruff; with `fix`, what can be mended is."""
-    return _program("ruff", "check", "--quiet", *(["--fix"] if fix else []), *_existing(_CODE))
+    how = ["--fix"] if fix else ["--output-format", "concise"]
+    return _program("ruff", "check", "--quiet", *how, *_existing(_CODE))
 
 
 def layout(*, fix: bool = False) -> list[str]:
     """Layout of the source by ruff; with `fix`, it is rewritten."""
-    return _program("ruff", "format", "--quiet", *([] if fix else ["--check"]), *_existing(_CODE))
+    how = [] if fix else ["--check", "--output-format", "concise"]
+    return _program("ruff", "format", "--quiet", *how, *_existing(_CODE))
 
 
 def types() -> list[str]:

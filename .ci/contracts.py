@@ -51,6 +51,7 @@ WINDOW_LIBRARIES = ("PySide6", "shiboken6", "pyqtgraph", "qtpy", "app")
 PURE = ("runtime.plan", "runtime.policy", "runtime.store.coalesce", "app.graphs.series")
 WORLD = ("os", "io", "pathlib", "time", "random", "threading", "subprocess", "socket")
 NUMPY_IN_WINDOW = ("app.graphs", "app.state.telemetry")
+TESTING = ("runtime.testing",)
 PROTOCOL_MAY = ("msgspec", "runtime.protocol")
 WITHOUT_QT = ("app.text", "app.graphs.series")
 WITHOUT_WIDGETS = ("app.state", "app.link")
@@ -69,10 +70,9 @@ def _broken(item: Import) -> Iterable[str]:
         yield from _runtime(item)
     if is_within(item.source, "app"):
         yield from _window(item)
-    if any(is_within(item.source, name) for name in PURE):
-        if item.target.partition(".")[0] in WORLD:
-            yield f"is pure and may not import {item.target}"
-    if not _within(item.source, ("runtime.testing",)) and _within(item.target, ("runtime.testing",)):
+    if _within(item.source, PURE) and item.target.partition(".")[0] in WORLD:
+        yield f"is pure and may not import {item.target}"
+    if _within(item.target, TESTING) and not _within(item.source, TESTING):
         yield "may not import runtime.testing, which is for tests"
     if _within(item.target, ("tests",)):
         yield "may not import tests"
@@ -82,25 +82,34 @@ def _runtime(item: Import) -> Iterable[str]:
     """What the runtime's packages may not do."""
     if _within(item.target, WINDOW_LIBRARIES):
         yield f"may not import {item.target}: the runtime knows no window"
-    if _within(item.source, ("runtime.testing",)):
-        return
+    if not _within(item.source, TESTING):
+        yield from _order(item)
+        yield from _torch_half(item)
+    outside = item.target.partition(".")[0] not in sys.stdlib_module_names
+    beyond = outside and not _within(item.target, PROTOCOL_MAY)
+    if beyond and _within(item.source, ("runtime.protocol",)):
+        yield f"may not import {item.target}: the standard library and msgspec are enough"
+
+
+def _order(item: Import) -> Iterable[str]:
+    """The order of the table."""
     above, below = _layer(item.source), _layer(item.target)
-    if is_within(item.target, "runtime") and above is not None:
-        if below is None and not _within(item.target, ("runtime.testing",)):
-            yield f"imports {item.target}, which has no row in the table of packages"
-        elif below is not None and below < above:
-            yield f"may not import {item.target}, which stands above it"
-    if item.source not in ("runtime", "runtime.__main__") and above is None:
-        yield "has no row in the table of packages (.ci/contracts.py, docs/architecture.md)"
-    if _within(item.target, TORCH_LIKE) and not _within(item.source, TORCH_PACKAGES):
+    if above is None:
+        if item.source not in ("runtime", "runtime.__main__"):
+            yield "has no row in the table of packages (.ci/contracts.py, docs/architecture.md)"
+    elif below is not None and below < above:
+        yield f"may not import {item.target}, which stands above it"
+
+
+def _torch_half(item: Import) -> Iterable[str]:
+    """Who may import torch, and where the other half may reach those who do."""
+    if _within(item.source, TORCH_PACKAGES):
+        return
+    if _within(item.target, TORCH_LIKE):
         yield f"may not import {item.target}: it belongs to the half without torch"
-    if _within(item.source, ("runtime.protocol",)) and not _within(item.target, PROTOCOL_MAY):
-        if item.target.partition(".")[0] not in sys.stdlib_module_names:
-            yield f"may not import {item.target}: the standard library and msgspec are enough"
-    lazy = item.is_lazy and not item.is_for_types
-    if lazy and _within(item.target, TORCH_PACKAGES) and not _within(item.source, TORCH_PACKAGES):
-        if not _within(item.source, TORCH_DOORS):
-            yield f"may not import {item.target}: the one door is {TORCH_DOORS[0]}"
+    is_call = item.is_lazy and not item.is_for_types
+    if is_call and _within(item.target, TORCH_PACKAGES) and not _within(item.source, TORCH_DOORS):
+        yield f"may not import {item.target}: the one door is {TORCH_DOORS[0]}"
 
 
 def _window(item: Import) -> Iterable[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -65,6 +66,13 @@ def requirements(extras: tuple[str, ...]) -> list[str]:
     return wanted
 
 
+def recipe() -> str:
+    """What pyproject.toml says about the package itself; settings of tools are left out."""
+    content = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
+    parts = (content["build-system"], content["project"], content["tool"]["scikit-build"])
+    return json.dumps(parts, sort_keys=True)
+
+
 def native_sources() -> list[Path]:
     """Every file that the extension is built from."""
     native = ROOT / "runtime" / "native"
@@ -86,14 +94,14 @@ def _packages(environment: Environment) -> bool:
     version = version_of(base) if environment.python else sys.version_info[:2]
     facts = [str(version), os.path.realpath(base), *environment.extras]
     facts += [torch_build.meant()] if "engine" in environment.extras else []
-    recipe = [PROJECT, CONSTRAINTS, ROOT / ".ci" / "environments.py"]
-    stamp, value = environment.path / "larder-packages.stamp", stamps.digest(recipe, facts)
+    stamp = environment.path / "larder-packages.stamp"
+    value = stamps.digest([CONSTRAINTS], [recipe(), *facts])
     if environment.executable.exists() and stamps.is_current(stamp, value):
         return False
     if not environment.executable.exists() or version_of(environment.executable) != version:
         _create(environment, base)
     python = environment.executable
-    pip = [python, "-m", "pip", "install", "-qq"]
+    pip: list[str | Path] = [python, "-m", "pip", "install", "-qq"]
     with timed(f"installing the packages of {environment.folder}"):
         if "engine" in environment.extras:
             torch_build.install(python, CONSTRAINTS)
@@ -120,12 +128,12 @@ def _create(environment: Environment, base: str) -> None:
 
 def _larder_itself(environment: Environment) -> bool:
     """The package, editable: modules are read from the tree, the extension is built."""
-    recipe = [PROJECT, ROOT / ".ci" / "environments.py"]
-    recipe += native_sources() if environment.has_native else []
-    stamp, value = environment.path / "larder-itself.stamp", stamps.digest(recipe)
+    stamp = environment.path / "larder-itself.stamp"
+    sources = native_sources() if environment.has_native else []
+    value = stamps.digest(sources, [recipe()])
     if stamps.is_current(stamp, value):
         return False
-    command = [environment.executable, "-m", "pip", "install", "-q", "--no-deps"]
+    command: list[str | Path] = [environment.executable, "-m", "pip", "install", "-q", "--no-deps"]
     command += ["--no-build-isolation", "--editable", ROOT]
     what = f"installing larder into {environment.folder}"
     if not environment.has_native:
@@ -140,8 +148,8 @@ def _larder_itself(environment: Environment) -> bool:
 
 def has_extension(python: Path) -> bool:
     """Whether the native extension can be found by this interpreter."""
-    look = "import importlib.util as u; raise SystemExit(u.find_spec('runtime.native._native') is None)"
-    return output_of([python, "-c", look], cwd=ROOT)[0] == 0
+    look = "import importlib.util as u; print(u.find_spec('runtime.native._native') is not None)"
+    return output_of([python, "-c", look], cwd=ROOT)[1].split() == ["True"]
 
 
 def _report_native(environment: Environment) -> None:

@@ -10,10 +10,10 @@ import os
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import environments
 import qt_libraries
@@ -22,6 +22,7 @@ from environments import FULL, GUI, PURE, RUNTIME, Environment
 
 RESULTS = ROOT / "build" / "tests"
 OFFSCREEN = {"QT_QPA_PLATFORM": "offscreen"}
+_FULL = ("--cov-fail-under=100",)
 _XVFB = ("xvfb-run", "-a", "-s", "-screen 0 1600x1000x24")
 
 
@@ -39,7 +40,9 @@ class Job:
 
     def files(self, root: Path = ROOT) -> list[Path]:
         """The test files of this job that exist."""
-        return [path for path in test_files(root) if self.owns(path.relative_to(root).as_posix())]
+        return [
+            path for path in files_of_tests(root) if self.owns(path.relative_to(root).as_posix())
+        ]
 
     def owns(self, name: str) -> bool:
         """Whether a test file, named from the root, belongs here."""
@@ -89,7 +92,7 @@ JOBS: tuple[Job, ...] = (
 ELSEWHERE = ("tests/gpu/*",)
 
 
-def test_files(root: Path = ROOT) -> list[Path]:
+def files_of_tests(root: Path = ROOT) -> list[Path]:
     """Every file that pytest would collect tests from."""
     return sorted(
         path for path in (root / "tests").rglob("test_*.py") if "__pycache__" not in path.parts
@@ -98,7 +101,7 @@ def test_files(root: Path = ROOT) -> list[Path]:
 
 def unassigned(root: Path = ROOT) -> list[str]:
     """Test files that no job runs."""
-    names = [path.relative_to(root).as_posix() for path in test_files(root)]
+    names = [path.relative_to(root).as_posix() for path in files_of_tests(root)]
     return [
         f"{name}: belongs to no job; give its folder one in .ci/jobs.py"
         for name in names
@@ -136,7 +139,7 @@ class Outcome:
 def read_report(path: Path) -> Outcome:
     """Count the cases in a JUnit file."""
     passed = failed = skipped = 0
-    for case in ElementTree.parse(path).iter("testcase"):
+    for case in ET.parse(path).iter("testcase"):
         kinds = {child.tag for child in case}
         if kinds & {"failure", "error"}:
             failed += 1
@@ -152,7 +155,7 @@ def assert_absent(environment: Environment) -> None:
     for name in environment.absent:
         status, text = output_of([environment.executable, "-c", f"import {name}"])
         if status == 0 or "ModuleNotFoundError" not in text:
-            raise CommandError(f"{environment.folder} must not have {name}, and it can be imported.")
+            raise CommandError(f"{environment.folder} must not have {name}, and it is there.")
 
 
 def run_job(job: Job, *, profile: str = "ci") -> Outcome:
@@ -168,7 +171,7 @@ def run_job(job: Job, *, profile: str = "ci") -> Outcome:
     report.unlink(missing_ok=True)
     command = [*job.prefix, str(job.environment.executable), "-m", "pytest", "-q"]
     command += ["-p", "no:randomly", f"--junitxml={report}", f"--rootdir={ROOT}"]
-    command += _coverage(job) + [str(path.relative_to(ROOT)) for path in files]
+    command += [*_coverage(job), *(str(path.relative_to(ROOT)) for path in files)]
     env = {**job.env, "LARDER_TEST_PROFILE": profile, "LARDER_TEST_JOB": job.name}
     env["COVERAGE_FILE"] = str(RESULTS / f"{job.name}.coverage")
     say(f"job {job.name}: {len(files)} files in {job.environment.folder}")
@@ -193,9 +196,7 @@ def _coverage(job: Job) -> list[str]:
     if not there:
         return []
     options = [f"--cov={name}" for name in there]
-    return [*options, "--cov-branch", "--cov-report=term-missing:skip-covered"] + (
-        ["--cov-fail-under=100"]
-    )
+    return [*options, "--cov-branch", "--cov-report=term-missing:skip-covered", *_FULL]
 
 
 def _exists(name: str) -> bool:

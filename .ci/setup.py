@@ -32,13 +32,13 @@ def everything(*, window: bool = True) -> Path:
 
 def demo_model(python: Path) -> None:
     """Build the demo model by its recipe where it is missing or the recipe changed."""
-    files = [path for path in _RECIPE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    files = [path for path in _RECIPE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
     stamp, value = DEMO.with_name("larder-demo.stamp"), stamps.digest(files)
     if (DEMO / "config.json").exists() and stamps.is_current(stamp, value):
         return
     if not (_RECIPE / "build.py").exists():
-        raise CommandError("resources/demo/build.py is missing, so there is no demo model to build.")
+        raise CommandError("resources/demo/build.py is missing: no demo model can be built.")
     with timed("building the demo model"):
-        command = [python, _RECIPE / "build.py", "--out", DEMO]
+        command: list[str | Path] = [python, _RECIPE / "build.py", "--out", DEMO]
         run(command, "The demo model could not be built")
     stamps.write(stamp, value)

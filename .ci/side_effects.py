@@ -10,7 +10,6 @@ import importlib.util
 import logging
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -31,7 +30,7 @@ def check() -> list[str]:
         files = imports.python_files(folder)
         names = [name for path in files if (name := imports.module_name(path)) not in PROGRAMS]
         with tempfile.TemporaryDirectory() as scratch:
-            home = {name: scratch for name in ("HOME", "USERPROFILE", "XDG_CACHE_HOME", "TMPDIR")}
+            home = dict.fromkeys(("HOME", "USERPROFILE", "XDG_CACHE_HOME", "TMPDIR"), scratch)
             env = {**home, "LARDER_HOME": scratch, "QT_QPA_PLATFORM": "offscreen"}
             env |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(ROOT)}
             command = [sys.executable, __file__, *names]
@@ -69,9 +68,7 @@ def _world() -> dict[str, object]:
         "the working folder": Path.cwd(),
         "signal handlers": [signal.getsignal(number) for number in _SIGNALS],
         "the log": (len(logging.getLogger().handlers), logging.getLogger().level),
-        "the environment": {
-            name: value for name, value in os.environ.items() if name.startswith("LARDER")
-        },
+        "the environment": sorted(os.environ.items()),
     }
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
-import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,7 +26,8 @@ spec = util.find_spec("torch")
 facts = {"version": None}
 if spec is not None:
     facts = runpy.run_path(str(pathlib.Path(spec.origin).with_name("version.py")))
-    facts = {"version": str(facts["__version__"]), "cuda": facts.get("cuda"), "hip": facts.get("hip")}
+    facts = {name: facts.get(name) for name in ("__version__", "cuda", "hip")}
+    facts["version"] = str(facts.pop("__version__"))
 names = {(dist.metadata["Name"] or "").lower() for dist in metadata.distributions()}
 facts["gpu_packages"] = sorted(name for name in names if name.startswith("nvidia-"))
 facts["gpu_packages"] = [name for name in facts["gpu_packages"] if name != "nvidia-ml-py"]
@@ -46,9 +47,9 @@ def meant() -> str:
 
 def has_nvidia_driver() -> bool:
     """Whether an NVIDIA driver is installed; asks no driver anything."""
-    if sys.platform == "linux":
-        return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidiactl").exists()
-    return sys.platform == "win32" and shutil.which("nvidia-smi") is not None
+    if platform.system() == "Windows":
+        return shutil.which("nvidia-smi") is not None
+    return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidiactl").exists()
 
 
 def install(python: Path, constraints: Path) -> None:
@@ -58,10 +59,20 @@ def install(python: Path, constraints: Path) -> None:
     the source in installers/sources.toml used.
     """
     build = meant()
-    command = [python, "-m", "pip", "install", "-qq", "--no-deps", "-c", constraints, "torch"]
+    command: list[str | Path] = [
+        python,
+        "-m",
+        "pip",
+        "install",
+        "-qq",
+        "--no-deps",
+        "-c",
+        constraints,
+        "torch",
+    ]
     served = _served(python, constraints)
     failure = f"torch for {build} could not be installed"
-    if build == "any" or served == build:
+    if build in ("any", served):
         run(command, failure)
         return
     source = tomllib.loads(SOURCES.read_text(encoding="utf-8"))["torch"][build]["source"]
@@ -73,8 +84,10 @@ def install(python: Path, constraints: Path) -> None:
 def _served(python: Path, constraints: Path) -> str:
     """Which build pip would install as it is configured, by name and requirements of the file."""
     status, text = output_of(
-        [python, "-m", "pip", "install", "-qq", "--no-deps", "--dry-run", "--ignore-installed"]
-        + ["--report", "-", "-c", constraints, "torch"]
+        [
+            *(python, "-m", "pip", "install", "-qq", "--no-deps", "--dry-run"),
+            *("--ignore-installed", "--report", "-", "-c", constraints, "torch"),
+        ]
     )
     start = text.find("{")
     if status != 0 or start < 0:
@@ -98,8 +111,7 @@ def applies_here(requirement: str) -> bool:
     """Whether a requirement's marker, where it names a system, names this one."""
     marker = requirement.partition(";")[2]
     system = re.search(r"platform_system\s*==\s*[\"'](\w+)[\"']", marker)
-    here = {"linux": "Linux", "win32": "Windows", "darwin": "Darwin"}.get(sys.platform)
-    return "extra ==" not in marker and (system is None or system[1] == here)
+    return "extra ==" not in marker and (system is None or system[1] == platform.system())
 
 
 def check(python: Path) -> str:
