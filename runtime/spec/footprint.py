@@ -1,0 +1,68 @@
+"""What the parts of a loaded model take in RAM: the planner's sums and the engine's arenas agree.
+
+Pure arithmetic. Every function gives exactly what the engine takes from its ledger for that part.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from runtime.protocol.values import WeightFormat
+from runtime.spec.model import ModelSpec
+from runtime.spec.tensors import PAGE_BYTES, PART_ALIGN_BYTES, ExpertLayout, TensorEntry
+
+KV_PAGE_TOKENS = 64
+"""Positions whose keys and values one KV page holds."""
+PREFILL_CHUNK_TOKENS = 256
+"""Most prompt tokens that go through the layers together."""
+
+_F32_BYTES = 4
+
+
+def dense_tensor_bytes(entry: TensorEntry) -> int:
+    """Return what a dense tensor takes in RAM: matrices as stored, vectors as f32."""
+    num_bytes = entry.num_bytes
+    if len(entry.shape) == 1 and entry.format in {WeightFormat.F16, WeightFormat.BF16}:
+        num_bytes = entry.shape[0] * _F32_BYTES
+    return -(-num_bytes // PART_ALIGN_BYTES) * PART_ALIGN_BYTES
+
+
+def dense_bytes(entries: Iterable[TensorEntry]) -> int:
+    """Return what all dense tensors take together."""
+    return _whole_pages(sum(map(dense_tensor_bytes, entries)))
+
+
+def experts_bytes(layout: ExpertLayout, slots_per_layer: Sequence[int]) -> int:
+    """Return what the expert slots of all layers take."""
+    return layout.record_bytes * sum(slots_per_layer)
+
+
+def kv_page_bytes(spec: ModelSpec) -> int:
+    """Return what one KV page of one layer takes: f32 keys, then values."""
+    channels = spec.num_kv_heads * spec.head_dim
+    return _whole_pages(2 * KV_PAGE_TOKENS * channels * _F32_BYTES)
+
+
+def kv_cache_bytes(spec: ModelSpec, context_tokens: int) -> int:
+    """Return what the KV pages of all layers take for a context."""
+    num_pages = -(-context_tokens // KV_PAGE_TOKENS)
+    return spec.num_layers * num_pages * kv_page_bytes(spec)
+
+
+def work_bytes(spec: ModelSpec, context_tokens: int) -> int:
+    """Return what is set aside for activations of one chunk, logits and rotary tables."""
+    heads = (spec.num_heads + 2 * spec.num_kv_heads) * spec.head_dim
+    per_token = (
+        6 * spec.hidden_size
+        + 2 * heads
+        + 3 * max(spec.dense_width, spec.shared_width)
+        + spec.top_k * (2 * spec.expert_width + spec.hidden_size)
+        + 3 * spec.num_experts
+    )
+    chunk_tokens = min(PREFILL_CHUNK_TOKENS, context_tokens)
+    logits = 8 * spec.vocabulary_size
+    tables = context_tokens * spec.head_dim
+    return _whole_pages(_F32_BYTES * (chunk_tokens * per_token + logits + tables))
+
+
+def _whole_pages(num_bytes: int) -> int:
+    """Return a size rounded up to whole pages."""
+    return -(-num_bytes // PAGE_BYTES) * PAGE_BYTES
