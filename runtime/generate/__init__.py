@@ -1,0 +1,1 @@
+"""The tiered engine: prefill and decode, KV cache, sampling, the life of a request."""

@@ -1,0 +1,1 @@
+"""Arenas and the ledger that counts every byte of them."""

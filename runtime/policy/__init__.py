@@ -1,0 +1,1 @@
+"""Decisions about residency that are taken thousands of times: pure, data in, data out."""

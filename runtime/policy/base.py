@@ -1,0 +1,37 @@
+"""What every policy of an expert cache decides.
+
+A policy is pure: it holds plain data, and time comes in as an argument. The engine and the replay
+laboratory run the same objects.
+"""
+
+from collections.abc import Callable, Container, Iterable
+from typing import Protocol
+
+
+class Policy(Protocol):
+    """Decides for the slots of one layer on one device who may enter and who leaves.
+
+    Experts are numbers within the layer. ``now`` is a step count that never goes back.
+    """
+
+    def admit(self, expert: int, now: int) -> bool:
+        """Return whether a candidate that was needed and not resident may take a slot."""
+
+    def insert(self, expert: int, now: int) -> None:
+        """Note that an expert became resident."""
+
+    def touch(self, experts: Iterable[int], now: int) -> None:
+        """Note that resident experts were used."""
+
+    def victim(self, locked: Container[int], now: int) -> int | None:
+        """Return the resident expert that would leave, never a locked one; None if all are locked.
+
+        The answer stays the same until the next call of another method.
+        """
+
+    def remove(self, expert: int) -> None:
+        """Note that an expert is no longer resident."""
+
+
+PolicyFactory = Callable[[int], Policy]
+"""Makes the policy of one layer from its number of slots."""

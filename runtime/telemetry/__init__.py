@@ -1,0 +1,1 @@
+"""What the engine counts while it works, and the samples made from it."""

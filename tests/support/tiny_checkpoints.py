@@ -1,0 +1,207 @@
+"""Small random checkpoints of every supported family, as a publisher would write them.
+
+``tiny_checkpoint`` makes a Hugging Face folder by transformers (config, safetensors, tokenizer with
+chat template, generation config) once per test session. Transformers is imported only when a folder
+is made or its reference asked for.
+"""
+
+import dataclasses
+import functools
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+IM_START, IM_END, PAD = "<|im_start|>", "<|im_end|>", "<|pad|>"
+VOCABULARY_SIZE = 320
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}"
+    "<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+_LINES = (
+    "The larder holds what the kitchen needs tomorrow.",
+    "What is the capital of France? The capital of France is Paris.",
+    "user assistant system and then the answer, one token after another",
+    "Experts lie on the counter, in the larder and in the cellar.",
+    "Süße Äpfel, crème brûlée, 東京, naïve café",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class TinyVariant:
+    """One checkpoint to make: a name, the model type, and what differs from the family's base."""
+
+    name: str
+    model_type: str
+    changes: tuple[tuple[str, Any], ...] = ()
+    stored_dtype: str = "float32"
+
+
+_BASE: dict[str, dict[str, Any]] = {
+    "qwen2_moe": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "num_experts": 6,
+        "num_experts_per_tok": 3,
+        "intermediate_size": 80,
+        "moe_intermediate_size": 32,
+        "shared_expert_intermediate_size": 48,
+        "norm_topk_prob": False,
+        "tie_word_embeddings": False,
+        "mlp_only_layers": [],
+    },
+    "qwen3_moe": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 32,
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "intermediate_size": 96,
+        "moe_intermediate_size": 32,
+        "norm_topk_prob": True,
+        "tie_word_embeddings": False,
+        "mlp_only_layers": [],
+        "rope_theta": 1_000_000.0,
+    },
+    "mixtral": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 1,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+        "intermediate_size": 64,
+        "tie_word_embeddings": False,
+        "sliding_window": None,
+    },
+}
+
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        TinyVariant("qwen2_moe", "qwen2_moe"),
+        TinyVariant(
+            "qwen2_moe_tied_dense_layer",
+            "qwen2_moe",
+            (
+                ("tie_word_embeddings", True),
+                ("mlp_only_layers", [0]),
+                ("norm_topk_prob", True),
+                ("qkv_bias", False),
+            ),
+        ),
+        TinyVariant("qwen3_moe", "qwen3_moe"),
+        TinyVariant(
+            "qwen3_moe_sparse_step_bf16",
+            "qwen3_moe",
+            (
+                ("decoder_sparse_step", 2),
+                ("norm_topk_prob", False),
+                ("tie_word_embeddings", True),
+                ("num_key_value_heads", 4),
+            ),
+            "bfloat16",
+        ),
+        TinyVariant("mixtral", "mixtral"),
+        TinyVariant("mixtral_window_f16", "mixtral", (("sliding_window", 12),), "float16"),
+    )
+}
+"""Between them: ties, dense layers of both kinds, shared experts, wide heads, grouped heads,
+biases, windows, and every plain stored format."""
+
+
+@functools.cache
+def tiny_checkpoint(root: Path, name: str, num_layers: int = 3) -> Path:
+    """Return the folder of a variant below ``root``, made at the first call."""
+    import torch
+    from transformers import AutoModelForCausalLM, GenerationConfig
+
+    variant = VARIANTS[name]
+    folder = root / f"{name}-{num_layers}"
+    model = AutoModelForCausalLM.from_config(_config(variant, num_layers))
+    _randomise(model, seed=sum(map(ord, name)))
+    model = model.to(getattr(torch, variant.stored_dtype))
+    model.generation_config = GenerationConfig(
+        bos_token_id=0, eos_token_id=1, do_sample=True, temperature=0.7
+    )
+    model.save_pretrained(folder)
+    write_tokenizer(folder)
+    return folder
+
+
+def reference_model(folder: Path) -> "torch.nn.Module":
+    """Return transformers' own model of a folder, in fp32, ready to compute."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    )
+    return model.eval()
+
+
+def write_tokenizer(folder: Path) -> None:
+    """Write a small byte-level tokenizer with a chat template into a folder."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY_SIZE,
+        special_tokens=[IM_START, IM_END, PAD],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_LINES, trainer)
+    folder.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = {
+        "bos_token": IM_START,
+        "chat_template": CHAT_TEMPLATE,
+        "eos_token": IM_END,
+        "pad_token": PAD,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+    }
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+
+
+def _config(variant: TinyVariant, num_layers: int) -> Any:
+    """Return transformers' configuration of a variant."""
+    from transformers import AutoConfig
+
+    values = {
+        "vocab_size": VOCABULARY_SIZE,
+        "hidden_size": 64,
+        "num_hidden_layers": num_layers,
+        "max_position_embeddings": 512,
+        "rms_norm_eps": 1e-5,
+        "bos_token_id": 0,
+        "eos_token_id": 1,
+        "pad_token_id": 2,
+        **_BASE[variant.model_type],
+        **dict(variant.changes),
+    }
+    return AutoConfig.for_model(variant.model_type, **values)
+
+
+def _randomise(model: "torch.nn.Module", seed: int) -> None:
+    """Give every parameter values of the size that trained ones have, norms and biases included."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            if name.endswith("bias"):
+                parameter.copy_(0.3 * noise)
+            elif parameter.ndim == 1:
+                parameter.copy_(1.0 + 0.2 * noise)
+            elif "embed_tokens" in name:
+                parameter.copy_(0.5 * noise)
+            else:
+                parameter.copy_(1.5 * noise / parameter.shape[-1] ** 0.5)
