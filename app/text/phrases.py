@@ -1,0 +1,220 @@
+"""Words with numbers and names in them: one function for each phrase."""
+
+from app.text.translate import tr
+from app.text.units import (
+    band,
+    count,
+    duration,
+    energy,
+    gib,
+    percent,
+    rate,
+    rate_band,
+    size,
+    size_of,
+    throughput,
+    weights,
+)
+from app.text.words import ChatWords, ModelWords, StripWords
+from runtime.protocol.chat import GenerationStats
+from runtime.protocol.model import ModelReport, TierShare
+from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.values import Forecast, Tier, TierCount
+
+DOT = " · "
+
+
+def tier_name(tier: Tier) -> str:
+    """VRAM, RAM, drive."""
+    names = {Tier.VRAM: StripWords.VRAM, Tier.RAM: StripWords.RAM, Tier.DRIVE: StripWords.DRIVE}
+    return names[tier]
+
+
+def plan_name(kind: PlanKind) -> str:
+    """The name on a plan card."""
+    names = {
+        PlanKind.EXACT: ModelWords.EXACT,
+        PlanKind.EIGHT_BIT: ModelWords.EIGHT_BIT,
+        PlanKind.FOUR_BIT: ModelWords.FOUR_BIT,
+    }
+    return names[kind]
+
+
+def tier_share(share: TierShare) -> str:
+    """For example ``8.6 GiB RAM``."""
+    return f"{size(share.bytes)} {tier_name(share.tier)}"
+
+
+def tier_tooltip(share: TierShare) -> str:
+    """For example ``RAM: 1,204 experts, 8.6 GiB``."""
+    return tr("{tier}: {number} experts, {size}").format(
+        tier=tier_name(share.tier), number=count(share.num_experts), size=size(share.bytes)
+    )
+
+
+def tiers_line(tiers: list[TierShare]) -> str:
+    """For example ``5.1 GiB VRAM · 8.6 GiB RAM``; tiers that hold nothing are left out."""
+    return DOT.join(tier_share(share) for share in tiers if share.bytes > 0)
+
+
+def model_line(report: ModelReport) -> str:
+    """What a model is, in one line under its name."""
+    parts = []
+    if report.num_parameters:
+        parts.append(
+            tr("{weights}, {active} used per token").format(
+                weights=weights(report.num_parameters),
+                active=weights(report.num_active_parameters).rpartition(" ")[0],
+            )
+        )
+    if report.num_experts:
+        parts.append(
+            tr("{layers} layers × {experts} experts, {top_k} per token").format(
+                layers=report.num_moe_layers, experts=report.num_experts, top_k=report.top_k
+            )
+        )
+    if report.file_bytes:
+        parts.append(size(report.file_bytes))
+    if report.licence:
+        parts.append(report.licence)
+    return DOT.join(parts)
+
+
+def forecast(value: Forecast | None) -> str:
+    """The decode rate that is expected, with its unit; empty if there is no forecast."""
+    if value is None:
+        return ""
+    return rate_band(value.decode_tokens_per_s_low, value.decode_tokens_per_s_high)
+
+
+def forecast_in_strip(value: Forecast | None) -> str:
+    """For example ``forecast 19–24``."""
+    if value is None:
+        return ""
+    return tr("forecast {band}").format(
+        band=band(value.decode_tokens_per_s_low, value.decode_tokens_per_s_high)
+    )
+
+
+def plan_line(plan: PlacementPlan) -> str:
+    """Tiers, what is written, and what it does to the answers."""
+    writes = (
+        tr("writes {size} once").format(size=size(plan.bytes_to_write))
+        if plan.bytes_to_write
+        else ModelWords.WRITES_NOTHING
+    )
+    exact = ModelWords.EXACT_LINE if plan.is_exact else ModelWords.NOT_EXACT_LINE
+    return DOT.join(part for part in (tiers_line(plan.tiers), writes, exact) if part)
+
+
+def ram_budget_line(plan: PlacementPlan) -> str:
+    """What a plan's RAM is: takes, needs at least, and from where on nothing is read."""
+    return tr(
+        "takes {takes} and about {base} for the program itself · runs from {least} · "
+        "from {most} on nothing is read from the drive"
+    ).format(
+        takes=gib(plan.ram_bytes),
+        base=size(plan.base_bytes),
+        least=gib(plan.min_ram_bytes),
+        most=gib(plan.all_ram_bytes),
+    )
+
+
+def progress_line(
+    done_bytes: int, total_bytes: int, bytes_per_s: float, seconds_left: float | None
+) -> str:
+    """Amount, rate and time left; what is not known is left out."""
+    parts = []
+    if total_bytes:
+        parts.append(size_of(done_bytes, total_bytes))
+    if bytes_per_s > 0:
+        parts.append(throughput(bytes_per_s))
+    if seconds_left is not None:
+        parts.append(tr("{time} left").format(time=duration(seconds_left)))
+    return DOT.join(parts)
+
+
+def context_line(used_tokens: int, context_tokens: int) -> str:
+    """For example ``1,204 of 16,384 tokens``."""
+    return tr("{used} of {total} tokens").format(
+        used=count(used_tokens), total=count(context_tokens)
+    )
+
+
+def prompt_line(done_tokens: int, total_tokens: int) -> str:
+    """Shown while a prompt is read: ``Reading your question · 512 of 3,000 tokens``."""
+    return DOT.join((ChatWords.READING, context_line(done_tokens, total_tokens)))
+
+
+def hits_line(tiers: list[TierCount]) -> str:
+    """Shares of expert look-ups by tier: ``experts from VRAM 61 %, RAM 37 %, drive 2 %``."""
+    answered = {item.tier: item.hits for item in tiers}
+    total = sum(answered.values())
+    if not total:
+        return ""
+    shares = ", ".join(
+        f"{tier_name(tier)} {percent(answered[tier] / total)}"
+        for tier in Tier
+        if answered.get(tier)
+    )
+    return tr("experts from {shares}").format(shares=shares)
+
+
+def stats_line(stats: GenerationStats) -> str:
+    """The dim line under an answer."""
+    parts = [
+        rate(stats.decode_tokens_per_s),
+        tr("first token {time}").format(time=duration(stats.ttft_s)),
+        hits_line(stats.tiers),
+    ]
+    if stats.energy.total_j is not None:
+        parts.append(energy(stats.energy.total_j))
+    return DOT.join(part for part in parts if part)
+
+
+def stats_tooltip(stats: GenerationStats) -> str:
+    """What a person reads who wants to know more about one answer."""
+    lines = [
+        tr("{new} new prompt tokens at {rate}, {old} kept from before").format(
+            new=count(stats.prompt_tokens - stats.reused_tokens),
+            rate=rate(stats.prompt_tokens_per_s),
+            old=count(stats.reused_tokens),
+        ),
+        tr("{number} tokens written at {rate}").format(
+            number=count(stats.generated_tokens), rate=rate(stats.decode_tokens_per_s)
+        ),
+        tr("{size} read from the drive").format(size=size(stats.drive_bytes_read)),
+        tr("at most {peak} of {budget} RAM budget").format(
+            peak=size(stats.peak_bytes), budget=size(stats.budget_bytes)
+        ),
+        tr("seed {seed}").format(seed=stats.seed),
+    ]
+    if stats.predicted is not None:
+        lines.insert(2, tr("expected were {band}").format(band=forecast(stats.predicted)))
+    return "\n".join(lines)
+
+
+def thought_for(seconds: float) -> str:
+    """The fold of a finished thought."""
+    return tr("Thought for {time}").format(time=duration(seconds))
+
+
+def variant_of(index: int, number: int) -> str:
+    """Which version of a message is shown: ``2/3``."""
+    return f"{index + 1}/{number}"
+
+
+def library_summary(num_folders: int, num_bytes: int) -> str:
+    """For example ``3 folders · 71 GiB``."""
+    folders = tr("1 folder") if num_folders == 1 else tr("{n} folders").format(n=num_folders)
+    return DOT.join((folders, size(num_bytes)))
+
+
+def measured(tokens_per_s: float) -> str:
+    """For example ``21 tokens/s measured``."""
+    return tr("{rate} measured").format(rate=rate(tokens_per_s))
+
+
+def on_this_pc(name: str) -> str:
+    """Heading of the report on a dropped folder."""
+    return tr("{name} on this PC").format(name=name)

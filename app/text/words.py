@@ -1,0 +1,175 @@
+"""The fixed words of the window, by area. ``ChatWords.SEND`` reads as text, translated on use.
+
+What has numbers or names in it is in ``phrases``; errors are in ``errors``.
+"""
+
+from app.text.translate import tr
+
+
+class Word:
+    """One text of a class of words; reading it gives the words of the language in use."""
+
+    def __init__(self, english: str) -> None:
+        self._english = english
+
+    def __get__(self, instance: object, owner: type) -> str:
+        """Return the words for the text."""
+        return tr(self._english)
+
+
+class ShellWords:
+    """The frame around the pages."""
+
+    PROGRAM = Word("Larder")
+    CHAT = Word("Chat")
+    MODELS = Word("Models")
+    MONITOR = Word("Monitor")
+    SETTINGS = Word("Settings")
+    OPEN_FOLDER = Word("Open model folder…")
+    QUIT = Word("Quit")
+    DROP_HERE = Word("Drop the model folder here")
+    DROP_ONLY_FOLDERS = Word("Drop one folder that holds a model.")
+    CLOSE = Word("Close")
+    UNDO = Word("Undo")
+    CANCEL = Word("Cancel")
+    DETAILS = Word("Details")
+    COPY_DETAILS = Word("Copy details")
+    RESTART = Word("Start it again")
+    OPEN_LOG = Word("Open the log")
+    PAGES = Word("Pages")
+    NOTICES = Word("Notices")
+    MONITOR_LATER = Word("What the machine does while it answers will be drawn here.")
+
+
+class ChatWords:
+    """The Chat page."""
+
+    NEW_CHAT = Word("New chat")
+    SEARCH = Word("Search chats")
+    CHATS = Word("Chats")
+    NO_CHATS = Word("Your chats will be listed here.")
+    NOTHING_FOUND = Word("No chat has these words.")
+    ASK = Word("Ask anything.  Enter sends · Shift+Enter new line · Esc stops")
+    ASK_UNLOADED = Word("Load a model first, then ask it anything.")
+    QUESTION = Word("Your question")
+    ANSWER = Word("Answer")
+    SEND = Word("Send")
+    STOP = Word("Stop")
+    REGENERATE = Word("Write another answer")
+    EDIT = Word("Ask in other words")
+    COPY = Word("Copy")
+    COPIED = Word("Copied")
+    PREVIOUS_VARIANT = Word("Previous version")
+    NEXT_VARIANT = Word("Next version")
+    RENAME = Word("Rename…")
+    DELETE = Word("Delete")
+    EXPORT = Word("Save as Markdown…")
+    DELETED = Word("The chat was deleted.")
+    EMPTY_TITLE = Word("What would you like to know?")
+    EMPTY_TEXT = Word("The model runs on this PC. Nothing you write leaves it.")
+    NO_MODEL_TITLE = Word("No model is loaded")
+    NO_MODEL_TEXT = Word("Choose one on the Models page, or drop a model folder on this window.")
+    CHOOSE_MODEL = Word("Choose a model")
+    THINKING = Word("Thinking")
+    THOUGHT = Word("Thought")
+    STOPPED_THINKING = Word("Stopped while thinking")
+    READING = Word("Reading your question")
+    STOPPED = Word("stopped")
+    LENGTH = Word("stopped at the limit of tokens per answer")
+    CONTEXT_FULL = Word("the context is full: start a new chat or load with a longer context")
+    CUT_OFF = Word("cut off: the model stopped running")
+    UNTITLED = Word("New chat")
+
+
+class ModelWords:
+    """The Models page."""
+
+    ON_THIS_PC = Word("On this PC")
+    DROP = Word("Drop a model folder anywhere, or choose one")
+    CHOOSE_FOLDER = Word("Choose a folder…")
+    DEMO = Word("Demo model")
+    READY = Word("ready")
+    LOADED = Word("loaded")
+    NOT_COMPLETE = Word("cannot run")
+    MISSING = Word("the folder is not there")
+    NEVER_LOOKED = Word("not looked at yet")
+    FORGET = Word("Take off the list")
+    INSPECTING = Word("Reading what the files say…")
+    PLANNING = Word("Working out how it fits…")
+    RECOMMENDED = Word("recommended")
+    EXACT = Word("Exact")
+    EIGHT_BIT = Word("8 bits")
+    FOUR_BIT = Word("4 bits")
+    EXACT_LINE = Word("answers as published")
+    NOT_EXACT_LINE = Word("answers nearly as published")
+    WRITES_NOTHING = Word("writes nothing")
+    RAM_BUDGET = Word("RAM budget")
+    RAM_AUTOMATIC = Word("Automatic")
+    CONTEXT = Word("Context")
+    CONTEXT_EXPLAINED = Word("How much of a chat the model can see at once, in tokens.")
+    WHY = Word("Why this plan?")
+    LOAD = Word("Start")
+    PREPARE_AND_LOAD = Word("Prepare and start")
+    SWITCH = Word("Switch to this model")
+    UNLOAD = Word("Unload")
+    PREPARING = Word("Preparing")
+    LOADING_START = Word("Starting the engine")
+    LOADING_DENSE = Word("Loading the part that every token uses")
+    LOADING_EXPERTS = Word("Loading experts")
+    CANCELLING = Word("Stopping…")
+    EMPTY_TITLE = Word("Drop a model folder on this window")
+    EMPTY_TEXT = Word("You see whether it runs, from where and how fast, before anything is loaded.")
+    PROBLEMS = Word("Why it cannot run")
+    NOTES = Word("Good to know")
+
+
+class StripWords:
+    """The strip on top of all pages."""
+
+    NO_RUNTIME = Word("Starting…")
+    IDLE = Word("No model loaded")
+    INSPECTING = Word("Looking at a model")
+    PLANNING = Word("Planning")
+    PLANNED = Word("No model loaded")
+    PREPARING = Word("Preparing")
+    LOADING = Word("Loading")
+    STOPPING = Word("Stopping")
+    FAILED = Word("The engine has stopped")
+    EXACT = Word("exact")
+    NOT_EXACT = Word("not exact")
+    TIERS = Word("Where the weights lie")
+    VRAM = Word("VRAM")
+    RAM = Word("RAM")
+    DRIVE = Word("drive")
+
+
+class SettingWords:
+    """The Settings page."""
+
+    APPEARANCE = Word("Appearance")
+    THEME = Word("Colours")
+    THEME_SYSTEM = Word("As the system")
+    THEME_LIGHT = Word("Light")
+    THEME_DARK = Word("Dark")
+    REDUCE_MOTION = Word("Less motion")
+    START = Word("At the start")
+    LOAD_LAST = Word("Load the model that was used last")
+    ANSWERS = Word("Answers")
+    SYSTEM_PROMPT = Word("Instructions for every chat")
+    SYSTEM_PROMPT_HINT = Word("For example: Answer briefly and in plain words.")
+    TEMPERATURE = Word("Temperature")
+    TEMPERATURE_HINT = Word("0 always takes the likeliest word; higher varies more.")
+    TOP_P = Word("Top-p")
+    TOP_K = Word("Top-k (0 keeps all)")
+    MIN_P = Word("Min-p")
+    REPETITION_PENALTY = Word("Repetition penalty")
+    MAX_TOKENS = Word("Most tokens in an answer (0: no limit)")
+    ENERGY = Word("Energy")
+    PRICE = Word("Price of a kilowatt-hour")
+    CURRENCY = Word("Currency")
+    RESET = Word("Back to the defaults")
+    FILES = Word("Files")
+    SETTINGS_FILE = Word("Settings")
+    CHATS_FILE = Word("Chats")
+    LOG_FILE = Word("Logs")
+    MACHINE = Word("This PC")
