@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import tomllib
@@ -64,6 +65,11 @@ def requirements(extras: tuple[str, ...]) -> list[str]:
     for extra in extras:
         wanted += project["optional-dependencies"][extra]
     return wanted
+
+
+def name_of(requirement: str) -> str:
+    """The package that a requirement asks for, in small letters, without extras or versions."""
+    return re.split(r"[\s\[<>=!~;(]", requirement, maxsplit=1)[0].lower()
 
 
 def recipe() -> str:

@@ -68,8 +68,13 @@ def _world() -> dict[str, object]:
         "the working folder": Path.cwd(),
         "signal handlers": [signal.getsignal(number) for number in _SIGNALS],
         "the log": (len(logging.getLogger().handlers), logging.getLogger().level),
-        "the environment": sorted(os.environ.items()),
+        "the environment": _variables(),
     }
+
+
+def _variables() -> dict[str, str]:
+    """Environment variables, without the one that PySide6 sets for itself."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYSIDE6_")}
 
 
 def _children() -> str:

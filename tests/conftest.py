@@ -43,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(scratch.cleanup)
     os.environ.update(_home_variables(Path(scratch.name)))
     os.environ.update(_OFFLINE)
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 
 @pytest.fixture
