@@ -1,0 +1,1 @@
+"""Conversation to token ids, and token ids to text piece by piece."""

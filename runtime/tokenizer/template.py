@@ -1,0 +1,131 @@
+"""A model's chat template, run in a sandbox: conversation in, prompt text out."""
+
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    import jinja2
+    from jinja2 import nodes
+    from jinja2.ext import Extension
+    from jinja2.parser import Parser
+
+Clock = Callable[[], dt.datetime]
+
+
+def local_time() -> dt.datetime:
+    """Return the present time of the person's time zone, for templates that name the date."""
+    return dt.datetime.now(tz=dt.UTC).astimezone()
+
+
+class TemplateRefusalError(Exception):
+    """The template itself refused a conversation, in its own words."""
+
+
+class ChatTemplate:
+    """One compiled template with the names that published templates expect.
+
+    Raises ``LarderError`` with ``CHAT_TEMPLATE_INVALID`` where the template cannot be compiled or
+    run, ``CONVERSATION_INVALID`` where it refuses the conversation.
+    """
+
+    def __init__(
+        self, source: str, special_tokens: Mapping[str, str], clock: Clock = local_time
+    ) -> None:
+        import jinja2
+
+        self._special_tokens = dict(special_tokens)
+        try:
+            self._template = _environment(clock).from_string(source)
+        except (jinja2.TemplateError, SyntaxError, RecursionError) as error:
+            raise _invalid(error) from error
+
+    def render(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool) -> str:
+        """Return the prompt text of messages that have ``role`` and ``content``."""
+        import jinja2
+
+        try:
+            return self._template.render(
+                messages=[dict(message) for message in messages],
+                tools=None,
+                documents=None,
+                add_generation_prompt=add_generation_prompt,
+                **self._special_tokens,
+            )
+        except TemplateRefusalError as error:
+            raise LarderError(ErrorCode.CONVERSATION_INVALID, reason=str(error)) from error
+        except (
+            jinja2.TemplateError,
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            MemoryError,
+            RecursionError,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise _invalid(error) from error
+
+
+def _invalid(error: BaseException) -> LarderError:
+    line = getattr(error, "lineno", None)
+    where = f" (line {line})" if isinstance(line, int) else ""
+    reason = f"{str(error) or type(error).__name__}{where}"
+    return LarderError(ErrorCode.CHAT_TEMPLATE_INVALID, detail=type(error).__name__, reason=reason)
+
+
+def _refuse(message: object) -> NoReturn:
+    raise TemplateRefusalError(str(message))
+
+
+def _to_json(
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Return plain JSON; unlike the engine's own filter nothing is escaped for HTML."""
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+
+
+def _environment(clock: Clock) -> "jinja2.Environment":
+    """Return the sandbox: no attribute that could leave it, no change of what is handed in."""
+    from jinja2.ext import loopcontrols
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    def strftime_now(text_format: str) -> str:
+        return clock().strftime(text_format)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=[loopcontrols, _generation_extension()],
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = strftime_now
+    return environment
+
+
+def _generation_extension() -> "type[Extension]":
+    """Return the extension that accepts ``{% generation %}`` blocks and leaves their text as is."""
+    from jinja2.ext import Extension
+
+    class GenerationBlock(Extension):
+        """Training marks around the assistant's words; they mean nothing when answering."""
+
+        tags = {"generation"}  # noqa: RUF012 (the base class declares it so)
+
+        def parse(self, parser: "Parser") -> "nodes.Node | list[nodes.Node]":
+            """Return the statements inside the block."""
+            next(parser.stream)
+            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+    return GenerationBlock
