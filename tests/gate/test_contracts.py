@@ -71,6 +71,7 @@ def test_import_that_breaks_a_contract_is_named(
         ("runtime/testing/machine", "from runtime.service import loop"),
         ("runtime/cli/__main__", "from runtime.protocol import values"),
         ("app/link/client", "from runtime.protocol import messages"),
+        ("app/views/chat_view", "from app.views import markdown_view"),
         ("app/main", "from app.views import chat_view"),
         ("app/graphs/series", "import math\nimport numpy as np"),
     ],
