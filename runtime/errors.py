@@ -54,20 +54,28 @@ class CancelledError(Exception):
     """Work that a person stopped; never reported as an error."""
 
 
+def _printable(text: str) -> str:
+    """Return text with whatever is not Unicode escaped, as it can be in names of files."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def report_of(error: BaseException, log_reference: str = "") -> ErrorReport:
     """Return the report of any exception; one that is not ours becomes ``INTERNAL``."""
     if isinstance(error, LarderError):
         return ErrorReport(
             code=error.code,
             severity=severity_of(error.code),
-            parameters=error.parameters,
-            detail=error.detail,
+            parameters={
+                key: _printable(value) if isinstance(value, str) else value
+                for key, value in error.parameters.items()
+            },
+            detail=_printable(error.detail),
             log_reference=log_reference,
         )
     code = ErrorCode.OUT_OF_MEMORY if isinstance(error, MemoryError) else ErrorCode.INTERNAL
     return ErrorReport(
         code=code,
         severity=severity_of(code),
-        detail=f"{type(error).__name__}: {error}",
+        detail=_printable(f"{type(error).__name__}: {error}"),
         log_reference=log_reference,
     )

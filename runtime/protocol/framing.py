@@ -21,8 +21,11 @@ class FrameError(Exception):
 
 
 def encode(message: AnyCommand | AnyEvent) -> bytes:
-    """Return the whole frame of a message; raise ``FrameError`` if it would be too long."""
-    payload = msgspec.msgpack.encode(message)
+    """Return the whole frame of a message; raise ``FrameError`` if there can be none."""
+    try:
+        payload = msgspec.msgpack.encode(message)
+    except UnicodeEncodeError as error:
+        raise FrameError(f"{type(message).__name__} holds text that is not Unicode") from error
     if len(payload) > MAX_FRAME_BYTES:
         raise FrameError(
             f"{type(message).__name__} takes {len(payload)} bytes, the limit is {MAX_FRAME_BYTES}"
