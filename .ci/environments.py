@@ -18,6 +18,7 @@ from interpreters import base_python, version_of
 
 CONSTRAINTS = ROOT / "constraints.txt"
 PROJECT = ROOT / "pyproject.toml"
+BUILD_LOG = ROOT / "build" / "native-build.log"
 _BUILD_BACKEND = ("scikit-build-core",)
 
 
@@ -139,13 +140,18 @@ def _larder_itself(environment: Environment) -> bool:
     value = stamps.digest(sources, [recipe()])
     if stamps.is_current(stamp, value):
         return False
-    command: list[str | Path] = [environment.executable, "-m", "pip", "install", "-q", "--no-deps"]
+    command: list[str | Path] = [environment.executable, "-m", "pip", "install", "-v", "--no-deps"]
     command += ["--no-build-isolation", "--editable", ROOT]
     what = f"installing larder into {environment.folder}"
     if not environment.has_native:
         command += ["-C", "wheel.cmake=false"]
     with timed(what + (" (compiles the native extension)" if environment.has_native else "")):
-        run(command, "Larder could not be installed into its own environment")
+        status, text = output_of(command)
+        BUILD_LOG.parent.mkdir(exist_ok=True)
+        BUILD_LOG.write_text(text, encoding="utf-8")
+    if status != 0:
+        print(text[-3000:])
+        raise CommandError("Larder could not be installed into its own environment (see above)")
     if environment.has_native:
         _report_native(environment)
     stamps.write(stamp, value)
@@ -165,6 +171,10 @@ def _report_native(environment: Environment) -> None:
         return
     compiler = next(filter(shutil.which, ("c++", "g++", "clang++", "cl")), None)
     text = "the native extension was not built: Larder works, on slow kernels"
-    if compiler and os.environ.get("CI"):
-        raise CommandError(f"{text}, although there is a compiler ({compiler}).")
-    say(f"{text} ({compiler or 'no C++ compiler found'})")
+    if compiler is None:
+        say(f"{text}; install a C++ compiler and run make setup again for full speed")
+        return
+    log = BUILD_LOG.relative_to(ROOT)
+    if os.environ.get("CI"):
+        raise CommandError(f"{text}, although there is a compiler ({compiler}); see {log}.")
+    say(f"{text}, although there is a compiler ({compiler}); why stands in {log}")

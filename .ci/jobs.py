@@ -158,7 +158,7 @@ def assert_absent(environment: Environment) -> None:
             raise CommandError(f"{environment.folder} must not have {name}, and it is there.")
 
 
-def run_job(job: Job, *, profile: str = "ci") -> Outcome:
+def run_job(job: Job, *, profile: str = "ci", options: tuple[str, ...] = ()) -> Outcome:
     """Run one job's tests; the output of pytest is shown as it comes."""
     files = job.files()
     if not files:
@@ -171,7 +171,7 @@ def run_job(job: Job, *, profile: str = "ci") -> Outcome:
     report.unlink(missing_ok=True)
     command = [*job.prefix, str(job.environment.executable), "-m", "pytest", "-q"]
     command += ["-p", "no:randomly", f"--junitxml={report}", f"--rootdir={ROOT}"]
-    command += [*_coverage(job), *(str(path.relative_to(ROOT)) for path in files)]
+    command += [*_coverage(job), *options, *(str(path.relative_to(ROOT)) for path in files)]
     env = {**job.env, "LARDER_TEST_PROFILE": profile, "LARDER_TEST_JOB": job.name}
     env["COVERAGE_FILE"] = str(RESULTS / f"{job.name}.coverage")
     say(f"job {job.name}: {len(files)} files in {job.environment.folder}")

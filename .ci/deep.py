@@ -1,0 +1,148 @@
+"""`make deep`: what takes too long for every change; its dated result is committed.
+
+Longer property tests, the native tests under sanitizers, the pure job on the other Pythons of this
+machine, and the package. Names after the command choose steps.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import interpreters
+import jobs
+from console import ROOT, CommandError, output_of, run, say
+from environments import PURE
+
+RESULT = ROOT / "benchmarks" / "results" / "deep.json"
+_LONGER = ("-o", "timeout=1500", "-o", "faulthandler_timeout=1400")
+_SANITIZERS = ("address,undefined", "thread")
+_NATIVE_TESTS = ROOT / "runtime" / "native" / "tests"
+
+
+def fuzzing() -> dict[str, object]:
+    """Every job with property tests, with many more examples, seeds not fixed."""
+    outcomes = {}
+    for job in jobs.JOBS:
+        if job.name in ("pure", "runtime-cpu"):
+            longer = replace(job, name=f"{job.name}-deep", covered=(), max_s=7200)
+            outcomes[job.name] = jobs.run_job(longer, profile="deep", options=_LONGER).line()
+    return _verdict(outcomes)
+
+
+def sanitizers() -> dict[str, object]:
+    """The native tests, built once for each sanitizer and run."""
+    if not (_NATIVE_TESTS / "CMakeLists.txt").exists():
+        return {"verdict": "nothing to run", "why": "runtime/native/tests has no CMakeLists.txt"}
+    outcomes: dict[str, str] = {}
+    for name in _SANITIZERS:
+        folder = ROOT / "build" / f"sanitized-{name.replace(',', '-')}"
+        flags = f"-fsanitize={name} -fno-omit-frame-pointer -g -O1"
+        configure: list[str | Path] = [
+            "cmake",
+            "-S",
+            _NATIVE_TESTS,
+            "-B",
+            folder,
+            f"-DCMAKE_CXX_FLAGS={flags}",
+        ]
+        run(configure, f"The native tests cannot be configured for {name}")
+        run(["cmake", "--build", folder, "-j2"], f"The native tests do not build for {name}")
+        status, text = output_of(["ctest", "--test-dir", folder, "--output-on-failure"])
+        print(text, flush=True)
+        outcomes[name] = "0 failed" if status == 0 else "1 failed"
+    return _verdict(outcomes)
+
+
+def other_pythons() -> dict[str, object]:
+    """The pure job on every other supported Python that this machine has."""
+    pure = next(job for job in jobs.JOBS if job.environment is PURE)
+    outcomes = {}
+    for version, program in interpreters.others().items():
+        there = replace(PURE, folder=f"{PURE.folder}-{version}", python=program)
+        job = replace(pure, name=f"pure-{version}", environment=there, covered=())
+        outcomes[version] = jobs.run_job(job).line()
+    if not outcomes:
+        return {"verdict": "nothing to run", "why": "no other supported Python was found"}
+    return _verdict(outcomes)
+
+
+def package() -> dict[str, object]:
+    """The wheel, built, installed apart and started."""
+    job = next(job for job in jobs.JOBS if job.name == "package")
+    return _verdict({"package": jobs.run_job(job).line()})
+
+
+def _verdict(outcomes: dict[str, str]) -> dict[str, object]:
+    """Passed where no closing line counts a failure."""
+    good = all(" 0 failed" in f" {line}" for line in outcomes.values())
+    return {"verdict": "passed" if good else "failed", **outcomes}
+
+
+STEPS: dict[str, Callable[[], dict[str, object]]] = {
+    "fuzzing": fuzzing,
+    "sanitizers": sanitizers,
+    "other_pythons": other_pythons,
+    "package": package,
+}
+
+
+def machine() -> dict[str, object]:
+    """What the result was made on."""
+    names = [line for line in _cpuinfo() if line.startswith("model name")]
+    return {
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "processor": names[0].partition(":")[2].strip() if names else platform.processor(),
+        "cores": os.cpu_count(),
+    }
+
+
+def _cpuinfo() -> list[str]:
+    """The kernel's description of the processors, where it gives one."""
+    path = Path("/proc/cpuinfo")
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def main(names: list[str]) -> int:
+    """Run the chosen steps, or all, and write the dated result."""
+    unknown = set(names) - set(STEPS)
+    if unknown:
+        raise CommandError(f"There is no step {', '.join(unknown)}; there are {', '.join(STEPS)}.")
+    git = shutil.which("git")
+    commit = output_of([git, "rev-parse", "HEAD"])[1].strip() if git else ""
+    result: dict[str, object] = {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "commit": commit,
+        "machine": machine(),
+    }
+    verdicts = []
+    for name, step in STEPS.items():
+        if names and name not in names:
+            continue
+        started_s = time.monotonic()
+        found = step()
+        result[name] = {**found, "seconds": round(time.monotonic() - started_s)}
+        verdicts.append(str(found["verdict"]))
+        say(f"deep {name}: {found['verdict']}")
+    RESULT.parent.mkdir(parents=True, exist_ok=True)
+    RESULT.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    say(f"the result is in {RESULT.relative_to(ROOT)}")
+    return 1 if "failed" in verdicts else 0
+
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except CommandError as error:
+        print(f"larder: {error}", file=sys.stderr, flush=True)
+        sys.exit(1)

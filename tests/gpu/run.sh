@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Runs the tests that need an accelerator, on a machine that has one, with the torch that is
+# installed there. No set-up and no network: PYTHON names the interpreter (default python3).
+# Writes a JUnit file to $OUT where that is set, else to build/tests.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+python=${PYTHON:-python3}
+out=${OUT:-build/tests}
+mkdir -p "$out"
+
+"$python" - <<'PROBE' || exit 1
+import sys
+try:
+    import torch
+except ImportError:
+    sys.exit("larder: torch is not installed here; name an interpreter that has it with PYTHON=")
+accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+if accelerator is None:
+    sys.exit("larder: torch finds no accelerator here, and these tests need one")
+print(f"larder: torch {torch.__version__} on {accelerator}")
+PROBE
+
+if ! ls tests/gpu/test_*.py >/dev/null 2>&1; then
+    echo "larder: there are no tests in tests/gpu yet" >&2
+    exit 1
+fi
+exec "$python" -m pytest -q -c pyproject.toml --rootdir=. -m gpu --junitxml="$out/gpu.xml" tests/gpu "$@"
