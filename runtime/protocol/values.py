@@ -1,6 +1,7 @@
 """Closed sets and small values that several messages share."""
 
 import enum
+import typing
 
 import msgspec
 
@@ -27,6 +28,7 @@ class WeightFormat(enum.StrEnum):
     Q4_G32 = "q4_g32"
 
 
+@typing.dataclass_transform(frozen_default=True, kw_only_default=True)
 class Value(msgspec.Struct, frozen=True, kw_only=True):
     """Base of every value that travels: immutable, fields given by name."""
 
