@@ -92,7 +92,7 @@ def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
 
 
 def expert_layout(weight_format: WeightFormat, hidden_size: int, expert_width: int) -> ExpertLayout:
-    """Return the layout of a gated expert with ``hidden_size`` inputs and ``expert_width`` channels."""
+    """Return the layout of an expert with ``hidden_size`` inputs and ``expert_width`` channels."""
     parts: dict[ExpertPart, MatrixLayout] = {}
     offset = 0
     for part in ExpertPart:

@@ -1,0 +1,88 @@
+"""What a chat needs beside weights: tokenizer, template, the ids that end a turn."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from runtime.errors import LarderError
+from runtime.inspect.bounded_json import JsonRefusedError, parse_object
+from runtime.inspect.config import ConfigReader
+from runtime.inspect.files import LFS_MARK, LFS_REASON, open_regular, read_small, shown, unreadable
+from runtime.protocol.errors import ErrorCode
+
+TOKENIZER_NAME = "tokenizer.json"
+MAX_CONFIG_BYTES = 16_000_000
+MAX_TOKENIZER_BYTES = 512_000_000
+TEMPLATE_FILES = ("chat_template.jinja", "chat_template.json")
+
+
+def read_config(folder: Path, name: str) -> ConfigReader:
+    """Return a JSON file of the folder; raises ``FileNotFoundError`` or ``LarderError``."""
+    path = folder / name
+    data = read_small(path, MAX_CONFIG_BYTES)
+    try:
+        return ConfigReader(parse_object(data), str(path))
+    except JsonRefusedError as cause:
+        found = LFS_REASON if data.startswith(LFS_MARK) else str(cause)
+        raise LarderError(
+            ErrorCode.CONFIG_INVALID,
+            file=shown(str(path)),
+            field=name,
+            found=found or "nothing",
+            expected="valid JSON",
+        ) from cause
+
+
+def optional_config(folder: Path, name: str) -> tuple[ConfigReader, list[LarderError]]:
+    """Return a JSON file that may be absent, empty then, and what is wrong with it."""
+    try:
+        return read_config(folder, name), []
+    except FileNotFoundError:
+        return ConfigReader({}, name), []
+    except LarderError as error:
+        return ConfigReader({}, name), [error]
+
+
+def tokenizer_problems(folder: Path) -> Iterable[LarderError]:
+    """Yield an error if the tokenizer file is missing or plainly not one; it is not parsed here."""
+    path = folder / TOKENIZER_NAME
+    try:
+        with open_regular(path) as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            start = file.read(64)
+            file.seek(max(0, size_bytes - 64))
+            end = file.read(64)
+    except FileNotFoundError:
+        yield LarderError(ErrorCode.TOKENIZER_MISSING, file=TOKENIZER_NAME)
+        return
+    except LarderError as error:
+        yield error
+        return
+    except OSError as cause:
+        yield unreadable(path, cause)
+        return
+    reason = ""
+    if start.startswith(LFS_MARK):
+        reason = LFS_REASON
+    elif size_bytes > MAX_TOKENIZER_BYTES:
+        reason = f"it has {size_bytes} bytes, at most {MAX_TOKENIZER_BYTES} are read"
+    elif not (start.lstrip().startswith(b"{") and end.rstrip().endswith(b"}")):
+        reason = "it is not a complete JSON object"
+    if reason:
+        yield LarderError(ErrorCode.TOKENIZER_INVALID, file=shown(str(path)), reason=reason)
+
+
+def template_problems(folder: Path, names: list[str]) -> Iterable[LarderError]:
+    """Yield an error if no file says how a conversation becomes a prompt."""
+    config, problems = optional_config(folder, "tokenizer_config.json")
+    yield from problems
+    template = config["chat_template"]
+    if not template and not any(name in names for name in TEMPLATE_FILES):
+        yield LarderError(ErrorCode.CHAT_TEMPLATE_MISSING, folder=shown(str(folder)))
+
+
+def read_eos_ids(folder: Path, config: ConfigReader) -> tuple[tuple[int, ...], list[LarderError]]:
+    """Return the ids that end an answer, from ``generation_config.json`` or else the config."""
+    generation, problems = optional_config(folder, "generation_config.json")
+    eos_ids = generation.integers("eos_token_id") or config.integers("eos_token_id")
+    return eos_ids, [*problems, *generation.problems]

@@ -1,0 +1,21 @@
+"""All families that this version reads."""
+
+from runtime.inspect.families.base import Family
+from runtime.inspect.families.mixtral import MIXTRAL
+from runtime.inspect.families.qwen2_moe import QWEN2_MOE
+from runtime.inspect.families.qwen3_moe import QWEN3_MOE
+
+FAMILIES = {family.model_type: family for family in (MIXTRAL, QWEN2_MOE, QWEN3_MOE)}
+SUPPORTED = ", ".join(sorted(FAMILIES))
+
+
+def find_family(model_type: object, architectures: object) -> Family | None:
+    """Return the family of a config, None if there is none that computes what it asks for.
+
+    ``architectures`` may be absent; if it is there, it must name the family's class that can chat.
+    """
+    family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
+    if family is None or architectures is None:
+        return family
+    is_named = isinstance(architectures, list) and family.architecture in architectures
+    return family if is_named else None

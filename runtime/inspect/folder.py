@@ -1,0 +1,130 @@
+"""Inspecting a folder: everything about a model that its headers say, in milliseconds."""
+
+import dataclasses
+
+from runtime.errors import LarderError, report_of
+from runtime.inspect.chat_files import (
+    read_config,
+    read_eos_ids,
+    template_problems,
+    tokenizer_problems,
+)
+from runtime.inspect.config import ConfigReader, spelled
+from runtime.inspect.families.base import Family
+from runtime.inspect.families.registry import SUPPORTED, find_family
+from runtime.inspect.files import shown
+from runtime.inspect.fingerprint import fingerprint
+from runtime.inspect.inspection import Inspection
+from runtime.inspect.licence import read_licence
+from runtime.inspect.manifest import MANIFEST_NAME
+from runtime.inspect.place import CONFIG_NAME, Place, find_model
+from runtime.inspect.prepared import find_prepared
+from runtime.inspect.quantization import quantization_problems
+from runtime.inspect.report import describe_files, describe_spec, describe_weights
+from runtime.inspect.roles import Roles, assign_roles
+from runtime.inspect.shards import read_shards
+from runtime.inspect.weights import weight_problems
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.model import ModelReport
+from runtime.spec.model import ModelSpec
+
+
+def inspect_folder(folder: str, prepared_folder: str = "") -> Inspection:
+    """Return what lies in ``folder``; never raises for anything a person can have on a drive.
+
+    Whatever is wrong is in ``report.problems``, the most useful first. ``prepared_folder`` is where
+    prepared copies are looked for; empty: nowhere.
+    """
+    try:
+        place = find_model(folder)
+        if MANIFEST_NAME in place.names:
+            raise LarderError(
+                ErrorCode.NOT_A_MODEL,
+                folder=shown(str(place.folder)),
+                reason="it is a prepared copy; choose the model that it was made from",
+            )
+    except LarderError as error:
+        return _nothing(folder, error)
+    return _inspect_place(place, prepared_folder)
+
+
+def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
+    config, problems = _read_config(place)
+    family = spec = None
+    if not problems:
+        family, spec, problems = _read_spec(place, config)
+        problems += quantization_problems(config, place.names)
+    shards = read_shards(place.folder, place.names)
+    roles = assign_roles(family, spec, shards) if family and spec else Roles()
+    problems += weight_problems(place, shards, roles)
+    problems += tokenizer_problems(place.folder)
+    problems += template_problems(place.folder, place.names)
+    identity = fingerprint(config.values, shards)
+    report = ModelReport(
+        folder=shown(str(place.folder)),
+        name=place.name,
+        model_type=family.model_type if family else _architecture(config),
+        fingerprint=identity,
+        licence=read_licence(place.folder, place.names),
+        problems=[report_of(problem) for problem in problems],
+        prepared=find_prepared(prepared_folder, identity),
+    )
+    report = describe_files(report, shards)
+    if spec:
+        report = describe_spec(report, spec)
+        if not problems:
+            report = describe_weights(report, spec, roles)
+    return Inspection(report, spec, roles.dense, roles.experts)
+
+
+def _read_config(place: Place) -> tuple[ConfigReader, list[LarderError]]:
+    try:
+        return read_config(place.folder, CONFIG_NAME), []
+    except FileNotFoundError:
+        reason = "its config.json is a link to a file that is not there"
+        folder = shown(str(place.folder))
+        error = LarderError(ErrorCode.NOT_A_MODEL, folder=folder, reason=reason)
+        return ConfigReader({}, CONFIG_NAME), [error]
+    except LarderError as error:
+        return ConfigReader({}, CONFIG_NAME), [error]
+
+
+def _read_spec(
+    place: Place, config: ConfigReader
+) -> tuple[Family | None, ModelSpec | None, list[LarderError]]:
+    """Return the family and spec of a config, or why there is none."""
+    family = find_family(config["model_type"], config["architectures"])
+    if family is None:
+        error = LarderError(
+            ErrorCode.ARCHITECTURE_UNSUPPORTED,
+            architecture=_architecture(config),
+            supported=SUPPORTED,
+        )
+        return None, None, [error]
+    spec = family.read_spec(config)
+    if config.problems:
+        return family, None, list(config.problems)
+    eos_ids, problems = read_eos_ids(place.folder, config)
+    problems += config.problems
+    return family, dataclasses.replace(spec, eos_ids=eos_ids), problems
+
+
+def _architecture(config: ConfigReader) -> str:
+    """Return what the config calls itself, its class if the type alone is one we read."""
+    model_type, classes = config["model_type"], config["architectures"]
+    first = classes[0] if isinstance(classes, list) and classes else None
+    is_known = find_family(model_type, None) is not None
+    named = first if (is_known and first) or not model_type else model_type
+    return spelled(named).strip("'") if named else "an unnamed architecture"
+
+
+def _nothing(folder: str, error: LarderError) -> Inspection:
+    report = ModelReport(
+        folder=shown(folder),
+        name="",
+        model_type="",
+        fingerprint="",
+        licence="",
+        problems=[report_of(error)],
+    )
+    return Inspection(report, None, {}, {})

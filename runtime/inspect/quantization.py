@@ -1,0 +1,54 @@
+"""Quantised checkpoints, told by name: only plain numbers are read, all else is refused."""
+
+from collections.abc import Iterable, Mapping
+
+from runtime.errors import LarderError
+from runtime.inspect.config import ConfigReader, spelled
+from runtime.protocol.errors import ErrorCode
+
+READABLE = "bf16, f16, f32"
+_CONFIG_KEYS = ("quantization_config", "compression_config")
+_METHOD_FILES = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
+_PACKED = {".weight_packed": ".weight_scale", ".qweight": ".scales"}
+"""Endings of packed weights and of the scales without which they mean nothing."""
+
+
+def quantization_problems(config: ConfigReader, names: list[str]) -> Iterable[LarderError]:
+    """Yield an error naming the method if config or folder say that the weights are quantised."""
+    for key in _CONFIG_KEYS:
+        stated = config[key]
+        if stated:
+            method = _method(stated) if isinstance(stated, dict) else spelled(stated)
+            yield _unsupported(method, f"{key} in config.json")
+            return
+    for file, method in _METHOD_FILES.items():
+        if file in names:
+            yield _unsupported(method, file)
+            return
+
+
+def scale_problems(tensors: Mapping[str, object]) -> Iterable[LarderError]:
+    """Yield an error naming the first packed tensor's scale that is not there."""
+    missing = [
+        stem + scale
+        for name in tensors
+        for packed, scale in _PACKED.items()
+        if name.endswith(packed) and (stem := name.removesuffix(packed)) + scale not in tensors
+    ]
+    if missing:
+        yield LarderError(ErrorCode.TENSOR_MISSING, tensor=missing[0], num_missing=len(missing))
+
+
+def _method(table: Mapping[str, object]) -> str:
+    """Return what the config calls its method, with the scheme inside a container kind."""
+    method = table.get("quant_method", table.get("quant_algo", "unnamed"))
+    scheme = table.get("format", table.get("quant_algo", table.get("fmt")))
+    if scheme in (None, method):
+        return spelled(method).strip("'")
+    return f"{spelled(method)} ({spelled(scheme)})".replace("'", "")
+
+
+def _unsupported(method: str, place: str) -> LarderError:
+    return LarderError(
+        ErrorCode.QUANTIZATION_UNSUPPORTED, method=method, supported=READABLE, detail=place
+    )

@@ -1,0 +1,57 @@
+"""The report of a folder, put together from what was found."""
+
+import math
+from collections.abc import Iterable
+
+import msgspec
+
+from runtime.inspect.roles import Roles
+from runtime.inspect.shards import Shards
+from runtime.protocol.model import ModelReport
+from runtime.spec.model import KV_VALUE_BYTES, ModelSpec
+from runtime.spec.tensors import TensorEntry
+
+
+def describe_spec(report: ModelReport, spec: ModelSpec) -> ModelReport:
+    """Return ``report`` with what the config says."""
+    kv_values = 2 * spec.num_layers * spec.num_kv_heads * spec.head_dim
+    return msgspec.structs.replace(
+        report,
+        num_layers=spec.num_layers,
+        num_moe_layers=len(spec.moe_layers),
+        num_experts=spec.num_experts,
+        top_k=spec.top_k,
+        hidden_size=spec.hidden_size,
+        vocabulary_size=spec.vocabulary_size,
+        max_context_tokens=spec.max_context_tokens,
+        kv_bytes_per_token=kv_values * KV_VALUE_BYTES,
+    )
+
+
+def describe_weights(report: ModelReport, spec: ModelSpec, roles: Roles) -> ModelReport:
+    """Return ``report`` with what the tensors say; call it only if all were found."""
+    expert = next(iter(roles.experts.values()))
+    dense_parameters = _count(roles.dense.values())
+    expert_parameters = _count(expert.values())
+    num_layers = len(spec.moe_layers)
+    return msgspec.structs.replace(
+        report,
+        num_parameters=dense_parameters + num_layers * spec.num_experts * expert_parameters,
+        num_active_parameters=dense_parameters + num_layers * spec.top_k * expert_parameters,
+        stored_format=next(iter(expert.values())).format,
+        dense_bytes=sum(entry.num_bytes for entry in roles.dense.values()),
+        expert_bytes=sum(entry.num_bytes for entry in expert.values()),
+    )
+
+
+def describe_files(report: ModelReport, shards: Shards) -> ModelReport:
+    """Return ``report`` with what the files say."""
+    return msgspec.structs.replace(
+        report,
+        file_bytes=sum(header.file_bytes for header in shards.headers.values()),
+        num_shards=len(shards.headers),
+    )
+
+
+def _count(entries: Iterable[TensorEntry]) -> int:
+    return sum(math.prod(entry.shape) for entry in entries)

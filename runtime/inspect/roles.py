@@ -1,0 +1,122 @@
+"""What each tensor of a checkpoint is for, checked against what the spec needs."""
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+from runtime.errors import LarderError
+from runtime.inspect.families.base import Family, Shape, expert_shapes
+from runtime.inspect.quantization import READABLE, scale_problems
+from runtime.inspect.shards import Shards
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.values import WeightFormat
+from runtime.spec.model import ModelSpec
+from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry
+
+FORMATS = {"F32": WeightFormat.F32, "F16": WeightFormat.F16, "BF16": WeightFormat.BF16}
+_MAX_LISTED = 20
+
+
+@dataclasses.dataclass(slots=True)
+class Roles:
+    """The needed tensors that were found, and what is wrong with the others."""
+
+    dense: dict[str, TensorEntry] = dataclasses.field(default_factory=dict)
+    experts: dict[ExpertId, dict[ExpertPart, TensorEntry]] = dataclasses.field(default_factory=dict)
+    missing: list[str] = dataclasses.field(default_factory=list)
+    mismatched: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    """Name, found, expected."""
+    unreadable: dict[str, str] = dataclasses.field(default_factory=dict)
+    """First tensor of each element type that the kernels do not read."""
+    lost_bytes: dict[str, int] = dataclasses.field(default_factory=dict)
+    """By file that is broken: what its tensors take at least, two bytes a number."""
+
+    def take(self, shards: Shards, name: str, shape: Shape) -> TensorEntry | None:
+        """Return the entry of a needed tensor, or note why there is none."""
+        found = shards.tensors.get(name)
+        if found is None:
+            file = shards.weight_map.get(name, "")
+            if file in shards.broken:
+                self.lost_bytes[file] = self.lost_bytes.get(file, 0) + 2 * math.prod(shape)
+            else:
+                self.missing.append(name)
+            return None
+        path, tensor = found
+        weight_format = FORMATS.get(tensor.dtype)
+        if weight_format is None:
+            self.unreadable.setdefault(tensor.dtype, name)
+            return None
+        if tensor.shape != shape:
+            self.mismatched.append((name, spell_shape(tensor.shape), spell_shape(shape)))
+            return None
+        return TensorEntry(
+            name, str(path), tensor.offset_bytes, tensor.num_bytes, weight_format, shape
+        )
+
+
+def assign_roles(family: Family, spec: ModelSpec, shards: Shards) -> Roles:
+    """Look up every tensor that ``spec`` needs."""
+    roles = Roles()
+    dense_shapes = family.dense_shapes(spec)
+    for name, shape in dense_shapes.items():
+        entry = roles.take(shards, name, shape)
+        if entry is not None:
+            roles.dense[name] = entry
+        stem, dot, kind = name.rpartition(".")
+        bias = f"{stem}{dot}bias"
+        if kind == "weight" and bias in shards.tensors and bias not in dense_shapes:
+            roles.mismatched.append((bias, "a bias", "no bias"))
+    shapes = expert_shapes(spec)
+    format_by_part: dict[ExpertPart, WeightFormat] = {}
+    for layer in spec.moe_layers:
+        for number in range(spec.num_experts):
+            expert = ExpertId(layer, number)
+            parts: dict[ExpertPart, TensorEntry] = {}
+            for part, shape in shapes.items():
+                entry = roles.take(shards, family.expert_name(expert, part), shape)
+                if entry is not None:
+                    parts[part] = entry
+                    expected = format_by_part.setdefault(ExpertPart.GATE, entry.format)
+                    if entry.format is not expected:
+                        roles.mismatched.append((entry.name, entry.format, expected))
+            if len(parts) == len(shapes):
+                roles.experts[expert] = parts
+    return roles
+
+
+def role_problems(roles: Roles, shards: Shards) -> Iterable[LarderError]:
+    """Yield one error for each kind of thing that is wrong with the tensors."""
+    for dtype, name in roles.unreadable.items():
+        yield LarderError(
+            ErrorCode.QUANTIZATION_UNSUPPORTED,
+            method=dtype,
+            supported=READABLE,
+            detail=f"first in the tensor {name}",
+        )
+    yield from scale_problems(shards.tensors)
+    if roles.missing:
+        yield LarderError(
+            ErrorCode.TENSOR_MISSING,
+            tensor=roles.missing[0],
+            num_missing=len(roles.missing),
+            detail=_listed(roles.missing),
+        )
+    if roles.mismatched:
+        name, found, expected = roles.mismatched[0]
+        yield LarderError(
+            ErrorCode.TENSOR_MISMATCHED,
+            tensor=name,
+            found=found,
+            expected=expected,
+            detail=_listed([item[0] for item in roles.mismatched]),
+        )
+
+
+def spell_shape(shape: Shape) -> str:
+    """Return a shape as a person writes it."""
+    return " x ".join(map(str, shape)) if shape else "a single number"
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MAX_LISTED
+    return ", ".join(names[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
