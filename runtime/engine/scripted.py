@@ -1,0 +1,254 @@
+"""The scripted engine: gives prepared answers at a given rate, without a model and without torch.
+
+It serves tests and people who work on the window. All its figures are made up, and are marked as
+``scripted`` where a name can say so.
+
+A user message that begins with ``script:`` overrides the script for one answer: ``script: say
+TEXT``, or a fault such as ``script: crash 5``, ``hang``, ``fail``, ``bug``, after that many tokens.
+"""
+
+import os
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+
+from runtime.engine.base import CancelToken, EngineEvent, LoadProgress
+from runtime.engine.script import Fault, FaultKind, FaultPlace, Pieces, Script
+from runtime.engine.scripted_figures import Run, make_sample, make_stats
+from runtime.errors import CancelledError, LarderError
+from runtime.protocol.chat import ChatMessage, FinishReason, Role, SamplingSettings
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.messages import (
+    GenerationCancelled,
+    GenerationFinished,
+    GenerationStarted,
+    PrefillProgressed,
+    TokensGenerated,
+)
+from runtime.protocol.model import LoadedModel, LoadStage
+from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.telemetry import TelemetrySample
+
+_PREFILL_CHUNK_TOKENS = 64
+_OVERRIDE = "script:"
+
+
+class ScriptedEngine:
+    """An engine that plays a script.
+
+    Threads: as the engine interface says; ``crash`` is called where the script wants the process
+    to end.
+    """
+
+    def __init__(self, script: Script, crash: Callable[[], None] = os.abort) -> None:
+        self._script = script
+        self._crash = crash
+        self._plan: PlacementPlan | None = None
+        self._held_ids: list[int] = []
+        self._num_answers = 0
+        self._lock = threading.Lock()
+        self._num_tokens_since_sample = 0
+
+    def load(self, plan: PlacementPlan, progress: LoadProgress, cancel: CancelToken) -> LoadedModel:
+        """Take the script's time in equal steps, a tenth of them for the dense part."""
+        started_s = time.monotonic()
+        steps = max(self._script.load_steps, 1)
+        total_bytes = max(plan.ram_bytes, steps)
+        for step in range(steps + 1):
+            self._go_wrong(FaultPlace.LOAD, step, self._script.fault)
+            stage = LoadStage.DENSE if step * 10 <= steps else LoadStage.EXPERTS
+            progress(stage, total_bytes * step // steps, total_bytes)
+            cancel.check()
+            _wait(self._script.load_s / steps if step < steps else 0.0, cancel)
+        cancel.check()
+        self._plan = plan
+        return LoadedModel(
+            folder=plan.model_folder,
+            name=os.path.basename(plan.model_folder),  # noqa: PTH119 - text, not a file
+            model_type="scripted",
+            is_exact=plan.is_exact,
+            expert_format=plan.expert_format,
+            context_tokens=self._context_tokens,
+            tiers=plan.tiers,
+            base_bytes=plan.base_bytes,
+            budget_bytes=plan.ram_bytes,
+            load_s=time.monotonic() - started_s,
+            kernels="scripted",
+        )
+
+    def count_tokens(self, conversation: Sequence[ChatMessage]) -> int:
+        """Return a token for each word, and four for each turn."""
+        return len(_prompt_ids(conversation))
+
+    def start(
+        self,
+        request_id: int,
+        conversation: Sequence[ChatMessage],
+        sampling: SamplingSettings,
+        cancel: CancelToken,
+    ) -> Iterator[EngineEvent]:
+        """Give the next answer of the script, in pieces."""
+        answer, fault = self._choose_answer(conversation)
+        prompt_ids = _prompt_ids(conversation)
+        run = Run(
+            prompt_tokens=len(prompt_ids),
+            reused_tokens=_num_common(self._held_ids, prompt_ids[:-1]),
+            seed=sampling.seed if sampling.seed is not None else 1,
+            context_tokens=self._context_tokens,
+        )
+        if run.prompt_tokens >= run.context_tokens:
+            raise LarderError(
+                ErrorCode.PROMPT_TOO_LONG,
+                prompt_tokens=run.prompt_tokens,
+                context_tokens=run.context_tokens,
+            )
+        yield GenerationStarted(
+            request_id=request_id,
+            prompt_tokens=run.prompt_tokens,
+            reused_tokens=run.reused_tokens,
+            context_tokens=run.context_tokens,
+        )
+        try:
+            yield from self._prefill(request_id, run, fault, cancel)
+            for piece in self._decode(answer, sampling, run, fault, cancel):
+                ids = [_token_id(piece)]
+                self._held_ids = [*prompt_ids, *ids]
+                prompt_ids = self._held_ids
+                yield TokensGenerated(request_id=request_id, token_ids=ids, text=piece)
+        except CancelledError:
+            yield GenerationCancelled(request_id=request_id, stats=make_stats(run, self._plan))
+            return
+        yield GenerationFinished(
+            request_id=request_id, reason=run.reason, stats=make_stats(run, self._plan)
+        )
+
+    def sample(self, interval_s: float) -> TelemetrySample:
+        """Return the tokens given since the previous call, with invented figures around them."""
+        with self._lock:
+            num_tokens, self._num_tokens_since_sample = self._num_tokens_since_sample, 0
+        return make_sample(num_tokens, interval_s, self._plan)
+
+    def close(self) -> None:
+        """Forget the model."""
+        self._plan = None
+
+    @property
+    def _context_tokens(self) -> int:
+        return self._script.context_tokens
+
+    def _choose_answer(self, conversation: Sequence[ChatMessage]) -> tuple[str, Fault | None]:
+        if not conversation or conversation[-1].role is not Role.USER:
+            raise LarderError(
+                ErrorCode.CONVERSATION_INVALID, reason="the last turn is not the person's"
+            )
+        answers = self._script.answers
+        answer = answers[self._num_answers % len(answers)] if answers else ""
+        self._num_answers += 1
+        text = conversation[-1].text
+        if not text.startswith(_OVERRIDE):
+            return answer, self._script.fault
+        word, _, rest = text.removeprefix(_OVERRIDE).strip().partition(" ")
+        if word in list(FaultKind):
+            after = int(rest) if rest.strip().isdigit() else 0
+            return answer, Fault(FaultKind(word), FaultPlace.DECODE, after)
+        return (rest if word == "say" else answer), None
+
+    def _prefill(
+        self, request_id: int, run: Run, fault: Fault | None, cancel: CancelToken
+    ) -> Iterator[EngineEvent]:
+        total = run.prompt_tokens - run.reused_tokens
+        done = 0
+        while done < total:
+            self._go_wrong(FaultPlace.PREFILL, done, fault)
+            cancel.check()
+            chunk = min(_PREFILL_CHUNK_TOKENS, total - done)
+            _wait(_seconds(chunk, self._script.prompt_tokens_per_s), cancel)
+            done += chunk
+            yield PrefillProgressed(request_id=request_id, done_tokens=done, total_tokens=total)
+        run.end_prefill()
+
+    def _decode(
+        self,
+        answer: str,
+        sampling: SamplingSettings,
+        run: Run,
+        fault: Fault | None,
+        cancel: CancelToken,
+    ) -> Iterator[str]:
+        for piece in _cut(answer, self._script.pieces):
+            self._go_wrong(FaultPlace.DECODE, run.generated_tokens, fault)
+            if sampling.max_tokens and run.generated_tokens >= sampling.max_tokens:
+                run.reason = FinishReason.LENGTH
+                return
+            if run.context_used_tokens >= run.context_tokens:
+                run.reason = FinishReason.CONTEXT_FULL
+                return
+            _wait(_seconds(1, self._script.decode_tokens_per_s), cancel)
+            run.count_token()
+            with self._lock:
+                self._num_tokens_since_sample += 1
+            yield piece
+        self._go_wrong(FaultPlace.DECODE, run.generated_tokens, fault)
+
+    def _go_wrong(self, place: FaultPlace, step: int, fault: Fault | None) -> None:
+        if fault is None or fault.place is not place or step < fault.after:
+            return
+        match fault.kind:
+            case FaultKind.CRASH:
+                self._crash()
+            case FaultKind.HANG:
+                threading.Event().wait()
+            case FaultKind.FAIL:
+                raise LarderError(
+                    ErrorCode.DRIVE_READ_FAILED,
+                    file="scripted.safetensors",
+                    offset_bytes=4096,
+                    reason="as the script says",
+                )
+            case FaultKind.BUG:
+                raise ZeroDivisionError("as the script says")
+
+
+def _wait(seconds: float, cancel: CancelToken) -> None:
+    """Let time pass; raise ``CancelledError`` as soon as the end is asked for."""
+    if seconds > 0:
+        cancel.wait(seconds)
+    cancel.check()
+
+
+def _seconds(num_tokens: int, tokens_per_s: float) -> float:
+    return num_tokens / tokens_per_s if tokens_per_s > 0 else 0.0
+
+
+def _cut(text: str, pieces: Pieces) -> list[str]:
+    """Cut a text so that the pieces joined are the text; words keep the space before them."""
+    match pieces:
+        case Pieces.CHARACTERS:
+            return list(text)
+        case Pieces.LINES:
+            return text.splitlines(keepends=True)
+        case Pieces.WORDS:
+            return [f"{' ' if index else ''}{word}" for index, word in enumerate(text.split(" "))]
+
+
+def _token_id(piece: str) -> int:
+    return zlib.crc32(piece.encode("utf-8", "surrogatepass")) % 50_000
+
+
+def _prompt_ids(conversation: Sequence[ChatMessage]) -> list[int]:
+    """Return ids that begin alike for conversations that do."""
+    ids: list[int] = []
+    for message in conversation:
+        ids += [1, _token_id(message.role), 2]
+        ids += message.token_ids or [_token_id(piece) for piece in _cut(message.text, Pieces.WORDS)]
+        ids.append(3)
+    return [*ids, 1, _token_id(Role.ASSISTANT), 2]
+
+
+def _num_common(left: Sequence[int], right: Sequence[int]) -> int:
+    """Return how many ids two sequences share from their beginning."""
+    for index, (one, other) in enumerate(zip(left, right, strict=False)):
+        if one != other:
+            return index
+    return min(len(left), len(right))

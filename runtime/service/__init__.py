@@ -1,0 +1,1 @@
+"""The background process: channel, commands and their one reply each, stages, cancellation."""

@@ -1,0 +1,81 @@
+"""The desk: the thread that answers what needs no engine thread, also while the engine works."""
+
+from runtime.protocol.messages import (
+    CountTokens,
+    DescribeMachine,
+    InspectModel,
+    MachineDescribed,
+    ModelInspected,
+    ModelPlanned,
+    PlanModel,
+    TokensCounted,
+)
+from runtime.service.engine_room import EngineRoom
+from runtime.service.guard import run_guarded
+from runtime.service.log import ErrorLog
+from runtime.service.planning import Planning
+from runtime.service.requests import Request
+from runtime.service.worker import Worker
+
+Question = InspectModel | PlanModel | DescribeMachine | CountTokens
+
+
+class Desk:
+    """Answers questions about folders, plans, the machine and prompts, one after the other.
+
+    A folder on a drive that hangs can hold up other questions, but neither the engine nor a
+    cancelling command.
+
+    Threads: the command thread asks; the desk's own thread answers.
+    """
+
+    def __init__(self, planning: Planning, room: EngineRoom, error_log: ErrorLog) -> None:
+        self._planning = planning
+        self._room = room
+        self._error_log = error_log
+        self._worker = Worker("desk")
+
+    def ask(self, request: Request, question: Question) -> None:
+        """Close the request with the answer, soon."""
+
+        def answer() -> None:
+            self._answer(request, question)
+
+        self._worker.submit(lambda: run_guarded(answer, request.fail, self._error_log))
+
+    def finish(self, timeout_s: float) -> bool:
+        """Answer what was asked and end; return whether that could be done in time."""
+        self._worker.finish()
+        return self._worker.join(timeout_s)
+
+    def _answer(self, request: Request, question: Question) -> None:
+        request_id = request.request_id
+        match question:
+            case InspectModel():
+                report = self._planning.inspect(question.folder)
+                request.close(ModelInspected(request_id=request_id, report=report))
+            case PlanModel():
+                planned = self._planning.plan(
+                    question.folder, question.budgets, question.context_tokens
+                )
+                request.close(
+                    ModelPlanned(
+                        request_id=request_id,
+                        report=planned.report,
+                        plans=planned.plans,
+                        recommended=planned.recommended,
+                    )
+                )
+            case DescribeMachine():
+                machine = self._planning.describe(question.folders)
+                request.close(MachineDescribed(request_id=request_id, machine=machine))
+            case CountTokens():
+                loaded = self._room.require_loaded()
+                num_tokens = loaded.engine.count_tokens(question.conversation)
+                request.close(
+                    TokensCounted(
+                        request_id=request_id,
+                        prompt_tokens=num_tokens,
+                        context_tokens=loaded.model.context_tokens,
+                    )
+                )

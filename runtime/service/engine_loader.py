@@ -1,0 +1,27 @@
+"""The one lazy door to the half of the runtime that needs torch."""
+
+import enum
+
+from runtime.engine.base import Engine
+from runtime.engine.script import Script
+from runtime.engine.scripted import ScriptedEngine
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
+
+
+class EngineKind(enum.StrEnum):
+    """The engines there are."""
+
+    TIERED = "tiered"
+    SCRIPTED = "scripted"
+
+
+def make_engine(kind: EngineKind, script: Script | None = None) -> Engine:
+    """Return an engine without a model; raise ``ENGINE_MISSING`` if its libraries are not there."""
+    if kind is EngineKind.SCRIPTED:
+        return ScriptedEngine(script or Script())
+    try:
+        from runtime.generate.engine import TieredEngine
+    except ImportError as error:
+        raise LarderError(ErrorCode.ENGINE_MISSING, reason=str(error)) from error
+    return TieredEngine()

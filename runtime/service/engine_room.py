@@ -1,0 +1,131 @@
+"""The engine thread: loads one model and answers one conversation after the other."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+
+from runtime.engine.base import Engine
+from runtime.errors import CancelledError, LarderError
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.messages import (
+    GenerationCancelled,
+    GenerationFinished,
+    LoadCancelled,
+    LoadModel,
+    LoadProgressed,
+    ModelLoaded,
+    StartGeneration,
+)
+from runtime.protocol.model import LoadedModel, LoadStage
+from runtime.protocol.telemetry import TelemetrySample
+from runtime.service.guard import run_guarded
+from runtime.service.log import ErrorLog
+from runtime.service.requests import Request
+from runtime.service.stages import Stage, StageHolder
+from runtime.service.worker import Worker
+
+EngineFactory = Callable[[], Engine]
+"""Makes an engine without a model; raises ``LarderError`` if there is none to be made."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Loaded:
+    """An engine with the model it has loaded."""
+
+    engine: Engine
+    model: LoadedModel
+
+
+class EngineRoom:
+    """The thread that owns the engine, and what it does there.
+
+    Threads: the command thread hands work in; what is loaded is replaced by the engine thread
+    alone and read by the telemetry thread and by the one that counts tokens.
+    """
+
+    def __init__(
+        self, engine_factory: EngineFactory, stages: StageHolder, error_log: ErrorLog
+    ) -> None:
+        self._engine_factory = engine_factory
+        self._stages = stages
+        self._error_log = error_log
+        self._loaded: Loaded | None = None
+        self._worker = Worker("engine")
+
+    def load(self, request: Request, command: LoadModel) -> None:
+        """Load under the command's plan; the stage is loading already."""
+        self._submit(request, lambda: self._load(request, command))
+
+    def generate(self, request: Request, command: StartGeneration) -> None:
+        """Answer the command's conversation; the stage is generating already."""
+        self._submit(request, lambda: self._generate(request, command))
+
+    def require_loaded(self) -> Loaded:
+        """Return what is loaded; raise ``NO_MODEL_LOADED`` if nothing is."""
+        loaded = self._loaded
+        if loaded is None:
+            raise LarderError(ErrorCode.NO_MODEL_LOADED)
+        return loaded
+
+    def sample(self, interval_s: float) -> TelemetrySample | None:
+        """Return what happened in the interval, None without a loaded model."""
+        loaded = self._loaded
+        return None if loaded is None else loaded.engine.sample(interval_s)
+
+    def finish(self, timeout_s: float) -> bool:
+        """End the work, give back the engine; return whether that could be done in time."""
+        self._worker.submit(self._close)
+        self._worker.finish()
+        return self._worker.join(timeout_s)
+
+    def _submit(self, request: Request, work: Callable[[], None]) -> None:
+        self._worker.submit(lambda: run_guarded(work, request.fail, self._error_log))
+
+    def _load(self, request: Request, command: LoadModel) -> None:
+        def progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
+            request.tell(
+                LoadProgressed(
+                    request_id=request.request_id,
+                    stage=stage,
+                    done_bytes=done_bytes,
+                    total_bytes=total_bytes,
+                )
+            )
+
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._stages.become, Stage.IDLE)
+            try:
+                engine = self._engine_factory()
+                undo.callback(engine.close)
+                request.cancel.check()
+                model = engine.load(command.plan, progress, request.cancel)
+            except CancelledError:
+                undo.close()
+                request.close(LoadCancelled(request_id=request.request_id))
+                return
+            undo.pop_all()
+        self._loaded = Loaded(engine, model)
+        self._stages.become(Stage.READY)
+        request.close(ModelLoaded(request_id=request.request_id, model=model))
+
+    def _generate(self, request: Request, command: StartGeneration) -> None:
+        engine = self.require_loaded().engine
+        is_ended = False
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._stages.become, Stage.READY)
+            for event in engine.start(
+                request.request_id, command.conversation, command.sampling, request.cancel
+            ):
+                if isinstance(event, GenerationFinished | GenerationCancelled):
+                    # Ready before anybody can see it, so that the next question is not refused.
+                    undo.close()
+                    request.close(event)
+                    is_ended = True
+                else:
+                    request.tell(event)
+            assert is_ended, "the engine ended an answer without saying so"
+
+    def _close(self) -> None:
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            run_guarded(loaded.engine.close, lambda _: None, self._error_log)

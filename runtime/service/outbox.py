@@ -1,0 +1,122 @@
+"""What waits to be written to the channel.
+
+The queue never refuses and never blocks, and does not grow with time while nobody reads: runs of
+tokens and of progress join, and of heartbeats and samples only the newest is kept.
+"""
+
+import collections
+import dataclasses
+import threading
+
+import msgspec
+
+from runtime.protocol.messages import (
+    AnyEvent,
+    HeartbeatSent,
+    LoadProgressed,
+    PrefillProgressed,
+    PrepareProgressed,
+    TelemetrySampled,
+    TokensGenerated,
+)
+
+_PROGRESS = (LoadProgressed, PrefillProgressed, PrepareProgressed)
+
+
+@dataclasses.dataclass(slots=True)
+class _TokenRun:
+    """Tokens of one request that will be sent as one message."""
+
+    request_id: int
+    token_ids: list[int]
+    texts: list[str]
+
+    def joined(self) -> TokensGenerated:
+        return TokensGenerated(
+            request_id=self.request_id, token_ids=self.token_ids, text="".join(self.texts)
+        )
+
+
+class Outbox:
+    """Events on their way to the pipe: replies and tokens first, telemetry last.
+
+    Threads: any thread may ``put``; one, the writer, may ``take``.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._queue: collections.deque[AnyEvent | _TokenRun] = collections.deque()
+        self._heartbeat: HeartbeatSent | None = None
+        self._sample: TelemetrySampled | None = None
+        self._num_dropped = 0
+        self._is_finished = False
+
+    def put(self, event: AnyEvent) -> None:
+        """Add an event; after ``finish`` it is thrown away."""
+        with self._changed:
+            if self._is_finished:
+                return
+            match event:
+                case TelemetrySampled():
+                    self._num_dropped += self._sample is not None
+                    self._sample = event
+                case HeartbeatSent():
+                    self._heartbeat = event
+                case _:
+                    self._append(event)
+            self._changed.notify()
+
+    def _append(self, event: AnyEvent) -> None:
+        """Add to the first lane, joining with its last entry where nothing is lost by it."""
+        last = self._queue[-1] if self._queue else None
+        if isinstance(event, TokensGenerated):
+            if isinstance(last, _TokenRun) and last.request_id == event.request_id:
+                last.token_ids.extend(event.token_ids)
+                last.texts.append(event.text)
+            else:
+                self._queue.append(_TokenRun(event.request_id, [*event.token_ids], [event.text]))
+            return
+        if (
+            isinstance(event, _PROGRESS)
+            and isinstance(last, _PROGRESS)
+            and type(last) is type(event)
+            and last.request_id == event.request_id
+        ):
+            self._queue.pop()
+        self._queue.append(event)
+
+    def take(self) -> AnyEvent | None:
+        """Wait for the next event and return it; None when finished and empty."""
+        with self._changed:
+            while True:
+                if self._queue:
+                    entry = self._queue.popleft()
+                    return entry.joined() if isinstance(entry, _TokenRun) else entry
+                if self._heartbeat is not None and not self._is_finished:
+                    heartbeat, self._heartbeat = self._heartbeat, None
+                    return heartbeat
+                if self._sample is not None and not self._is_finished:
+                    return self._take_sample(self._sample)
+                if self._is_finished:
+                    return None
+                self._changed.wait()
+
+    def _take_sample(self, event: TelemetrySampled) -> TelemetrySampled:
+        """Return the newest sample with the number of those it replaced."""
+        sample = msgspec.structs.replace(
+            event.sample, num_dropped=event.sample.num_dropped + self._num_dropped
+        )
+        self._sample, self._num_dropped = None, 0
+        return TelemetrySampled(sample=sample)
+
+    def finish(self) -> None:
+        """Accept nothing more; what is queued in the first lane is still handed out."""
+        with self._changed:
+            self._is_finished = True
+            self._changed.notify()
+
+    @property
+    def num_waiting(self) -> int:
+        """Messages waiting in the first lane."""
+        with self._changed:
+            return len(self._queue)

@@ -1,0 +1,35 @@
+"""What the service asks the packages that look at models and machines."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Protocol
+
+from runtime.protocol.machine import MachineReport
+from runtime.protocol.model import ModelReport
+from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.values import Budgets
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Planned:
+    """A folder's report and the plans that could be made for it, best first."""
+
+    report: ModelReport
+    plans: list[PlacementPlan]
+    recommended: PlanKind | None
+
+
+class Planning(Protocol):
+    """Answers about models and machines that need neither an engine nor torch.
+
+    Threads: called by one thread at a time.
+    """
+
+    def inspect(self, folder: str) -> ModelReport:
+        """Return what the headers of a folder say, also for a broken model."""
+
+    def plan(self, folder: str, budgets: Budgets, context_tokens: int) -> Planned:
+        """Return the plans for a folder under budgets; 0 tokens lets the planner choose."""
+
+    def describe(self, folders: Sequence[str]) -> MachineReport:
+        """Return what this PC has, and the drives of these folders."""

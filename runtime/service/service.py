@@ -1,0 +1,145 @@
+"""The service: commands in, events out, exactly one closing event for each command."""
+
+import math
+import time
+
+from runtime.errors import LarderError, report_of
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.messages import (
+    AnyCommand,
+    CancelAccepted,
+    CancelRequest,
+    CountTokens,
+    DescribeMachine,
+    InspectModel,
+    LoadModel,
+    OpenSession,
+    PlanModel,
+    PrepareModel,
+    RuntimeStopped,
+    StartGeneration,
+    StopRuntime,
+    TelemetryWatched,
+    WatchTelemetry,
+)
+from runtime.service.desk import Desk
+from runtime.service.engine_room import EngineFactory, EngineRoom
+from runtime.service.guard import run_guarded
+from runtime.service.log import ErrorLog
+from runtime.service.planning import Planning
+from runtime.service.prepare_room import PrepareRoom
+from runtime.service.preparing import Preparer
+from runtime.service.requests import OpenRequests, Request, Sink
+from runtime.service.sampler import Sampler
+from runtime.service.stages import Stage, StageHolder
+
+STOP_TIMEOUT_S = 3.0
+"""How long the engine may take to notice that it has to end."""
+
+
+class Service:
+    """Carries out commands on an engine, a planner and a preparer; knows nothing of the channel.
+
+    Threads: ``handle`` and ``close`` belong to one thread, the command thread. The sink is called
+    by all threads of the service and must return at once.
+    """
+
+    def __init__(
+        self,
+        engine_factory: EngineFactory,
+        sink: Sink,
+        planning: Planning,
+        prepare: Preparer,
+        error_log: ErrorLog | None = None,
+    ) -> None:
+        self._error_log = error_log or ErrorLog()
+        self._requests = OpenRequests(sink)
+        self._stages = StageHolder()
+        self._engine_room = EngineRoom(engine_factory, self._stages, self._error_log)
+        self._prepare_room = PrepareRoom(prepare, self._error_log)
+        self._desk = Desk(planning, self._engine_room, self._error_log)
+        self._sampler = Sampler(self._engine_room.sample, sink, self._error_log)
+
+    @property
+    def stage(self) -> Stage:
+        """What the service is doing."""
+        return self._stages.now
+
+    def handle(self, command: AnyCommand) -> bool:
+        """Begin a command; return False after the one that was the last.
+
+        Raises ``LarderError`` with ``FRAME_INVALID`` if the command's id belongs to an open one:
+        no answer to it could be told apart.
+        """
+        request = self._requests.open(command.request_id)
+        if request is None:
+            raise LarderError(
+                ErrorCode.FRAME_INVALID, reason=f"request id {command.request_id} is in use"
+            )
+        if isinstance(command, StopRuntime):
+            self._end([other for other in self._requests.all() if other is not request])
+            request.close(RuntimeStopped(request_id=request.request_id))
+            return False
+        run_guarded(lambda: self._begin(request, command), request.fail, self._error_log)
+        return True
+
+    def close(self, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+        """Cancel everything and give back the engine; return whether all threads have ended.
+
+        Commands that are still open after that time are closed as failed. May be called twice.
+        """
+        return self._end(self._requests.all(), timeout_s)
+
+    def _end(self, requests: list[Request], timeout_s: float = STOP_TIMEOUT_S) -> bool:
+        self._stages.become(Stage.STOPPING)
+        for request in requests:
+            request.cancel.cancel()
+        deadline = time.monotonic() + timeout_s
+        parts = (self._sampler, self._engine_room, self._prepare_room, self._desk)
+        are_ended = [part.finish(max(deadline - time.monotonic(), 0.0)) for part in parts]
+        stopped = LarderError(ErrorCode.RUNTIME_ENDED, exit_status=0, reason="stopped")
+        for request in requests:
+            request.fail(report_of(stopped))
+        return all(are_ended)
+
+    def _begin(self, request: Request, command: AnyCommand) -> None:
+        match command:
+            case CancelRequest():
+                self._cancel(request, command)
+            case WatchTelemetry():
+                self._watch(request, command)
+            case LoadModel():
+                self._stages.begin_loading(command.plan.model_folder)
+                request.is_cancellable = True
+                self._engine_room.load(request, command)
+            case StartGeneration():
+                self._stages.begin_generating()
+                request.is_cancellable = True
+                self._engine_room.generate(request, command)
+            case PrepareModel():
+                self._prepare_room.start(request, command)
+            case InspectModel() | PlanModel() | DescribeMachine() | CountTokens():
+                self._desk.ask(request, command)
+            case OpenSession() | StopRuntime():
+                raise LarderError(
+                    ErrorCode.FRAME_INVALID, reason=f"{type(command).__name__} has no place here"
+                )
+
+    def _cancel(self, request: Request, command: CancelRequest) -> None:
+        """Pass the wish on; an unknown, ended or uncancellable target changes nothing."""
+        target = self._requests.find(command.target_request_id)
+        was_running = target is not None and target.is_cancellable
+        if target is not None and was_running:
+            target.cancel.cancel()
+        request.close(CancelAccepted(request_id=request.request_id, was_running=was_running))
+
+    def _watch(self, request: Request, command: WatchTelemetry) -> None:
+        if not (math.isfinite(command.interval_s) and command.interval_s >= 0):
+            raise LarderError(
+                ErrorCode.SETTING_INVALID,
+                name="interval_s",
+                found=str(command.interval_s),
+                expected="0 or more seconds",
+            )
+        interval_s = self._sampler.watch(command.interval_s)
+        request.close(TelemetryWatched(request_id=request.request_id, interval_s=interval_s))
