@@ -1,24 +1,53 @@
 """The stage machine of the runtime and the model."""
 
+import time
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.link.client import RuntimeClient, RuntimeEnd, is_closing
+from app.link.process import ProcessOutcome
 from app.state.candidate import Candidate
+from app.state.candidate_flow import CandidateFlow, Limits
+from app.state.library import LibraryState
+from app.state.load_flow import LoadFlow, LoadListener, LoadStep, LoadWish
 from app.state.progress import Progress
-from app.state.stages import Stage
+from app.state.settings import SettingsState
+from app.state.stages import Stage, StageFacts, stage_of
 from runtime.protocol.chat import ChatMessage, SamplingSettings
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.machine import MachineReport
-from runtime.protocol.messages import Reply
+from runtime.protocol.messages import (
+    AnyEvent,
+    CancelRequest,
+    CountTokens,
+    DescribeMachine,
+    GenerationCancelled,
+    GenerationFinished,
+    MachineDescribed,
+    Reply,
+    StartGeneration,
+    TelemetrySampled,
+    WatchTelemetry,
+)
 from runtime.protocol.model import LoadedModel
-from runtime.protocol.plan import PlanKind
+from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.values import Budgets
+
+CANCEL_WAIT_MS = 1500
+"""A load or preparation that has not stopped by then is ended with its process."""
 
 
-class Session(QObject):
+def _no_listener(event: Reply) -> None:
+    """Listen to the closing of a command that nobody waits for."""
+
+
+class Session(QObject, LoadListener):
     """What runs, what is loaded and which folder is looked at; takes the intents about them.
 
-    Every intent returns at once and shows its effect through the signals. Threads: window thread.
+    Every intent but ``shutdown`` returns at once and shows its effect through the signals. One
+    loaded model is one runtime process: unloading and switching end it and start the next.
+    Threads: window thread.
     """
 
     changed = Signal()
@@ -26,44 +55,366 @@ class Session(QObject):
     progress_changed = Signal()
     model_loaded = Signal(object)
     """A ``LoadedModel``."""
+    answer_lost = Signal()
+    """The runtime is gone in the middle of an answer."""
     failed = Signal(object)
-    """An ``ErrorReport`` that a person has to see: also kept in ``error``."""
+    """An ``ErrorReport`` that a person has to see; it stays in ``error``."""
     sample_received = Signal(object)
     """A ``TelemetrySample``."""
 
-    # what is true now
-    stage: Stage
-    error: ErrorReport | None
-    candidate: Candidate | None
-    progress: Progress | None
-    loaded: LoadedModel | None
-    machine: MachineReport | None
-    ram_budget_bytes: int | None
-    context_tokens: int
+    def __init__(
+        self,
+        client: RuntimeClient,
+        settings: SettingsState,
+        library: LibraryState,
+        parent: QObject | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(parent)
+        self._client = client
+        self._settings = settings
+        self._library = library
+        self._candidates = CandidateFlow(client.send, self._limits, self.changed.emit)
+        self._load = LoadFlow(client.send, self, clock)
+        self._loaded: LoadedModel | None = None
+        self._loaded_wish: LoadWish | None = None
+        self._machine: MachineReport | None = None
+        self._error: ErrorReport | None = None
+        self._outcome: ProcessOutcome | None = None
+        self._is_dead = False
+        self._is_replacing = False
+        self._answer_id: int | None = None
+        self._watch_interval_s = 0.0
+        self._cancel_patience = QTimer(self)
+        self._cancel_patience.setSingleShot(True)
+        self._cancel_patience.setInterval(CANCEL_WAIT_MS)
+        self._cancel_patience.timeout.connect(self._on_cancel_patience_ended)
+        client.opened.connect(self._on_opened)
+        client.event_received.connect(self._on_event)
+        client.ended.connect(self._on_ended)
 
-    # intents
-    def start(self) -> None: ...
-    def drop_folder(self, folder: str) -> None: ...
-    def close_candidate(self) -> None: ...
-    def choose_plan(self, kind: PlanKind) -> None: ...
-    def set_ram_budget(self, ram_bytes: int | None) -> None: ...
-    def set_context(self, context_tokens: int) -> None: ...
-    def prepare_and_load(self) -> None: ...
+    @property
+    def stage(self) -> Stage:
+        """The one stage that the window shows."""
+        candidate = self._candidates.candidate
+        return stage_of(
+            StageFacts(
+                is_failed=self._is_dead,
+                is_open=self._client.is_open,
+                is_ending=self._is_replacing or self._load.is_cancelling,
+                is_preparing=self._load.step is LoadStep.PREPARE,
+                wants_load=self._load.wish is not None,
+                is_loaded=self._loaded is not None,
+                is_answering=self._answer_id is not None,
+                is_inspecting=candidate is not None and candidate.is_inspecting,
+                is_planning=candidate is not None and candidate.is_planning,
+                has_plans=candidate is not None and bool(candidate.plans),
+            )
+        )
+
+    @property
+    def error(self) -> ErrorReport | None:
+        """What failed last, until it is dismissed or something new is begun."""
+        return self._error
+
+    @property
+    def outcome(self) -> ProcessOutcome | None:
+        """How the last runtime that failed ended."""
+        return self._outcome
+
+    @property
+    def candidate(self) -> Candidate | None:
+        """The folder that is looked at."""
+        return self._candidates.candidate
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far preparing or loading is."""
+        return self._load.progress
+
+    @property
+    def loading_folder(self) -> str:
+        """The folder that is wanted and not loaded yet; empty if there is none."""
+        return self._load.wish.folder if self._load.wish is not None else ""
+
+    @property
+    def loaded(self) -> LoadedModel | None:
+        """The model that can be asked."""
+        return self._loaded
+
+    @property
+    def loaded_plan(self) -> PlacementPlan | None:
+        """The plan of the loaded model, with its forecast."""
+        return self._load.plan if self._loaded is not None else None
+
+    @property
+    def machine(self) -> MachineReport | None:
+        """What this PC has; None until the runtime told it."""
+        return self._machine
+
+    @property
+    def ram_budget_bytes(self) -> int | None:
+        """The person's RAM budget; None lets the planner choose."""
+        return self._settings.values.ram_budget_bytes
+
+    @property
+    def context_tokens(self) -> int:
+        """The person's context; 0 lets the planner choose."""
+        return self._settings.values.context_tokens
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether ``start_answer`` would be accepted."""
+        return self.stage is Stage.READY
+
+    def start(self) -> None:
+        """Start the runtime."""
+        self._is_dead = False
+        self._client.start()
+        self.changed.emit()
+
+    def drop_folder(self, folder: str) -> None:
+        """Inspect and plan a folder, beside the loaded model."""
+        self._error = None
+        self._start_if_dead()
+        self._candidates.drop(folder)
+
+    def close_candidate(self) -> None:
+        """Look at no folder any more."""
+        self._candidates.close()
+
+    def choose_plan(self, kind: PlanKind) -> None:
+        """Choose the plan that ``prepare_and_load`` carries out."""
+        self._candidates.choose(kind)
+
+    def set_ram_budget(self, ram_bytes: int | None) -> None:
+        """Plan under another RAM budget; None lets the planner choose."""
+        self._settings.change(ram_budget_bytes=ram_bytes)
+        self._candidates.replan()
+        self.changed.emit()
+
+    def set_context(self, context_tokens: int) -> None:
+        """Plan for another context; 0 lets the planner choose."""
+        self._settings.change(context_tokens=context_tokens)
+        self._candidates.replan()
+        self.changed.emit()
+
+    def prepare_and_load(self) -> None:
+        """Carry out the chosen plan of the candidate, in place of the loaded model."""
+        candidate = self._candidates.candidate
+        if candidate is not None and candidate.can_load:
+            self._want(LoadWish(candidate.folder, candidate.chosen, self._limits()))
+
     def load_folder(self, folder: str, kind: PlanKind | None = None) -> None:
-        """Look at a folder and load it with this or the recommended plan (start-up, demo)."""
-    def cancel(self) -> None: ...
-    def unload(self) -> None: ...
-    def restart_runtime(self) -> None: ...
-    def dismiss_error(self) -> None: ...
-    def watch_telemetry(self, interval_s: float) -> None: ...
+        """Look at a folder and load it with this or the recommended plan."""
+        self._want(LoadWish(folder, kind, self._limits()))
+        self._candidates.drop(folder)
+
+    def cancel(self) -> None:
+        """Stop preparing or loading."""
+        self._load.cancel()
+        if self._load.is_cancelling:
+            self._cancel_patience.start()
+
+    def unload(self) -> None:
+        """Give back all memory of the loaded model."""
+        if self._loaded is not None:
+            self._load.drop_wish()
+            self._replace_runtime()
+
+    def restart_runtime(self) -> None:
+        """Start again after a failure, with the model that was loaded then."""
+        if self._is_dead:
+            self._error = None
+            wish = self._loaded_wish
+            if wish is not None:
+                self._load.want(wish)
+            self._start_if_dead()
+
+    def dismiss_error(self) -> None:
+        """The person has read the error."""
+        self._error = None
+        self.changed.emit()
+
+    def watch_telemetry(self, interval_s: float) -> None:
+        """Ask for samples, now and after every restart; 0 ends them."""
+        self._watch_interval_s = interval_s
+        self._client.send(
+            lambda request_id: WatchTelemetry(request_id=request_id, interval_s=interval_s),
+            _no_listener,
+        )
+
     def shutdown(self) -> None:
         """End the runtime; returns only when the process is gone. For the end of the program."""
+        self._load.drop_wish()
+        self._candidates.close()
+        self._client.end_now()
 
-    # for ChatState
     def start_answer(
         self,
         conversation: Sequence[ChatMessage],
         sampling: SamplingSettings,
-        on_event: Callable[[Reply], None],
-    ) -> bool: ...
-    def stop_answer(self) -> None: ...
+        listener: Callable[[Reply], None],
+    ) -> bool:
+        """Ask the model; False if that is not possible now.
+
+        The listener gets every event of the answer; after ``answer_lost`` no more will come.
+        """
+        if not self.can_answer:
+            return False
+
+        def on_event(event: Reply) -> None:
+            if event.request_id == self._answer_id:
+                self._end_answer_with(event)
+                listener(event)
+
+        self._answer_id = self._client.send(
+            lambda request_id: StartGeneration(
+                request_id=request_id, conversation=list(conversation), sampling=sampling
+            ),
+            on_event,
+        )
+        self.changed.emit()
+        return self._answer_id is not None
+
+    def stop_answer(self) -> None:
+        """Ask for the end of the answer that is being written."""
+        target = self._answer_id
+        if target is not None:
+            self._client.send(
+                lambda request_id: CancelRequest(request_id=request_id, target_request_id=target),
+                _no_listener,
+            )
+
+    def count_tokens(
+        self, conversation: Sequence[ChatMessage], listener: Callable[[Reply], None]
+    ) -> bool:
+        """Count what a conversation takes; False if no model could count it now."""
+        if not self.can_answer:
+            return False
+        request_id = self._client.send(
+            lambda request_id: CountTokens(request_id=request_id, conversation=list(conversation)),
+            listener,
+        )
+        return request_id is not None
+
+    def _limits(self) -> Limits:
+        values = self._settings.values
+        return Limits(Budgets(ram_bytes=values.ram_budget_bytes), values.context_tokens)
+
+    def _want(self, wish: LoadWish) -> None:
+        """Begin with a wish in a runtime that has loaded nothing yet."""
+        is_clean = self._loaded is None and self._load.step is not LoadStep.LOAD
+        self._error = None
+        self._load.want(wish)
+        if self._is_dead or is_clean:
+            self._start_if_dead()
+            self._load.resume()
+            self.changed.emit()
+        else:
+            self._replace_runtime()
+
+    def _start_if_dead(self) -> None:
+        if self._is_dead:
+            self.start()
+
+    def _replace_runtime(self, *, at_once: bool = False) -> None:
+        """End this runtime and start the next, which goes on with what is wanted."""
+        self._is_replacing = True
+        self._lose_model()
+        self._client.stop(at_once=at_once)
+        self.changed.emit()
+
+    def _on_cancel_patience_ended(self) -> None:
+        self._load.drop_wish()
+        self._replace_runtime(at_once=True)
+
+    def _lose_model(self) -> None:
+        self._cancel_patience.stop()
+        self._loaded = None
+        if self._answer_id is not None:
+            self._answer_id = None
+            self.answer_lost.emit()
+
+    def _end_answer_with(self, event: Reply) -> None:
+        """Note the end of an answer before anybody hears of it, so that the next can start."""
+        if not is_closing(event):
+            return
+        self._answer_id = None
+        if isinstance(event, GenerationFinished | GenerationCancelled) and self._loaded is not None:
+            self._library.note_rate(self._loaded.folder, event.stats.decode_tokens_per_s)
+        self.changed.emit()
+
+    def _on_opened(self) -> None:
+        self._client.send(
+            lambda request_id: DescribeMachine(request_id=request_id), self._on_machine
+        )
+        if self._watch_interval_s > 0:
+            self.watch_telemetry(self._watch_interval_s)
+        self._candidates.resume()
+        self._load.resume()
+        self.changed.emit()
+
+    def _on_machine(self, event: Reply) -> None:
+        if isinstance(event, MachineDescribed):
+            self._machine = event.machine
+            self.changed.emit()
+
+    def _on_event(self, event: AnyEvent) -> None:
+        if isinstance(event, TelemetrySampled):
+            self.sample_received.emit(event.sample)
+        else:
+            self._library.note(event)
+
+    def _on_ended(self, end: RuntimeEnd) -> None:
+        self._candidates.lose_runtime(end.error)
+        if self._is_replacing:
+            self._is_replacing = False
+            self._load.lose_runtime()
+            self.start()
+            return
+        if end.error is None:
+            self._lose_model()
+            return
+        # A model that was being loaded is not tried again by itself: it may be the cause.
+        if self._loaded is None:
+            self._loaded_wish = None
+        self._load.drop_wish()
+        self._is_dead = True
+        self._outcome = end.outcome
+        self._error = end.error
+        self._lose_model()
+        self.changed.emit()
+        self.failed.emit(end.error)
+
+    def on_load_changed(self) -> None:
+        """Pass it on."""
+        self.changed.emit()
+
+    def on_load_progressed(self) -> None:
+        """Pass it on."""
+        self.progress_changed.emit()
+
+    def on_load_planned(self, plan: PlacementPlan) -> None:
+        """Keep the plan for the list of models."""
+        self._library.note_plan(plan)
+
+    def on_load_done(self, model: LoadedModel) -> None:
+        """Keep the model, here and for the next start."""
+        plan = self._load.plan
+        kind = plan.kind if plan is not None else None
+        self._loaded = model
+        self._loaded_wish = LoadWish(model.folder, kind, self._limits())
+        self._settings.change(last_folder=model.folder, last_plan=kind)
+        self.changed.emit()
+        self.model_loaded.emit(model)
+
+    def on_load_ended(self, error: ErrorReport | None, *, is_engine_used: bool) -> None:
+        """Show why, and start afresh if parts of a model may still be in memory."""
+        self._cancel_patience.stop()
+        self._error = error
+        if is_engine_used:
+            self._replace_runtime()
+        self.changed.emit()
+        if error is not None:
+            self.failed.emit(error)

@@ -41,7 +41,7 @@ class StageFacts:
 
 
 def stage_of(facts: StageFacts) -> Stage:
-    """Return the one stage of these facts; what concerns the model comes before a dropped folder."""
+    """Return the one stage of these facts; the model comes before a dropped folder."""
     order = (
         (facts.is_failed, Stage.FAILED),
         (facts.is_ending, Stage.STOPPING),

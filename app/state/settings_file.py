@@ -1,0 +1,136 @@
+"""Reading the settings file: what is good is taken, what is not is named."""
+
+import dataclasses
+import difflib
+import enum
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from runtime.protocol.chat import SamplingSettings
+from runtime.protocol.plan import PlanKind
+
+
+class ThemeChoice(enum.StrEnum):
+    """Which colours the window has."""
+
+    SYSTEM = "system"
+    LIGHT = "light"
+    DARK = "dark"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All settings with their defaults; immutable, replaced as a whole."""
+
+    theme: ThemeChoice = ThemeChoice.SYSTEM
+    reduce_motion: bool = False
+    last_folder: str = ""
+    """The model that was loaded last; empty before the first."""
+    last_plan: PlanKind | None = None
+    load_last_model: bool = True
+    """Load ``last_folder`` when the program starts."""
+    ram_budget_bytes: int | None = None
+    """None lets the planner choose."""
+    context_tokens: int = 0
+    """0 lets the planner choose."""
+    sampling: SamplingSettings = SamplingSettings()
+    system_prompt: str = ""
+    energy_price_per_kwh: float = 0.30
+    currency: str = "€"
+    window_geometry: str = ""
+    """Base64 of what Qt saved; empty before the first time."""
+
+
+class SettingProblem(enum.Enum):
+    """What can be wrong with a settings file."""
+
+    DAMAGED = "damaged"
+    """It is not JSON, or not an object: all defaults are in force."""
+    UNREADABLE = "unreadable"
+    UNKNOWN = "unknown"
+    """There is no such setting."""
+    WRONG = "wrong"
+    """The value is not allowed: the default is in force."""
+    NOT_SAVED = "not_saved"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SettingNotice:
+    """One thing about settings that a person has to know."""
+
+    problem: SettingProblem
+    name: str
+    """The setting or the file."""
+    hint: str = ""
+    """The setting that was probably meant, or the reason."""
+
+
+Filled = TypeVar("Filled", bound=msgspec.Struct)
+_DEFAULTS = Settings()
+_LIMITS: dict[str, tuple[float, float]] = {
+    "ram_budget_bytes": (0, 1 << 50),
+    "context_tokens": (0, 1 << 30),
+    "energy_price_per_kwh": (0, 1000),
+    "temperature": (0, 5),
+    "top_k": (0, 1 << 30),
+    "top_p": (0, 1),
+    "min_p": (0, 1),
+    "repetition_penalty": (0.5, 5),
+    "max_tokens": (0, 1 << 30),
+}
+
+
+def checked(name: str, value: object, owner: type[msgspec.Struct]) -> object:
+    """Return a setting's value in its type; raises ``ValueError`` if it is not allowed."""
+    fields = {field.name: field for field in msgspec.structs.fields(owner)}
+    try:
+        found: object = msgspec.convert(value, fields[name].type)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{name}: {error}") from error
+    if isinstance(found, msgspec.Struct):
+        for inner in msgspec.structs.fields(found):
+            checked(inner.name, getattr(found, inner.name), type(found))
+    low, high = _LIMITS.get(name, (0, 0))
+    if name in _LIMITS and isinstance(found, int | float) and not low <= found <= high:
+        raise ValueError(f"{name}: {found} is not between {low:g} and {high:g}")
+    return found
+
+
+def read_settings(path: Path) -> tuple[Settings, list[SettingNotice]]:
+    """Return what a file says, defaults for the rest, and what was wrong with it."""
+    try:
+        raw = msgspec.json.decode(path.read_bytes())
+    except FileNotFoundError:
+        return _DEFAULTS, []
+    except OSError as error:
+        return _DEFAULTS, [
+            SettingNotice(SettingProblem.UNREADABLE, str(path), error.strerror or str(error))
+        ]
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _DEFAULTS, [SettingNotice(SettingProblem.DAMAGED, str(path), str(error))]
+    if not isinstance(raw, dict):
+        return _DEFAULTS, [SettingNotice(SettingProblem.DAMAGED, str(path), "not an object")]
+    return _filled(_DEFAULTS, raw)
+
+
+def _filled(default: Filled, raw: dict[str, object]) -> tuple[Filled, list[SettingNotice]]:
+    """Return a struct with the allowed values of ``raw``."""
+    names = [field.name for field in msgspec.structs.fields(default)]
+    good: dict[str, object] = {}
+    notices: list[SettingNotice] = []
+    for name, value in raw.items():
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            notices.append(SettingNotice(SettingProblem.UNKNOWN, name, "".join(close)))
+            continue
+        inner = getattr(default, name)
+        if isinstance(inner, msgspec.Struct) and isinstance(value, dict):
+            good[name], found = _filled(inner, value)
+            notices += found
+            continue
+        try:
+            good[name] = checked(name, value, type(default))
+        except ValueError as error:
+            notices.append(SettingNotice(SettingProblem.WRONG, name, str(error)))
+    return msgspec.structs.replace(default, **good), notices
