@@ -294,3 +294,22 @@ AnyEvent = (
     | HeartbeatSent
     | RuntimeFailed
 )
+
+ClosingEvent = (
+    SessionOpened
+    | ModelInspected
+    | ModelPlanned
+    | ModelPrepared
+    | PrepareCancelled
+    | ModelLoaded
+    | LoadCancelled
+    | GenerationFinished
+    | GenerationCancelled
+    | TokensCounted
+    | CancelAccepted
+    | MachineDescribed
+    | TelemetryWatched
+    | RuntimeStopped
+    | CommandFailed
+)
+"""Every command ends with exactly one of these."""
