@@ -3,8 +3,8 @@
 import errno
 import os
 import stat
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
@@ -25,7 +25,7 @@ def unreadable(path: Path, cause: Exception) -> LarderError:
     return LarderError(ErrorCode.FILE_UNREADABLE, file=shown(str(path)), reason=shown(reason))
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading; a pipe or device is refused before it can block.
 
     Raises ``FileNotFoundError`` if there is none, ``LarderError`` for every other failure.

@@ -1,0 +1,77 @@
+"""The store of a published checkpoint, read where it lies; nothing is written."""
+
+from collections.abc import Mapping
+
+from runtime.errors import LarderError
+from runtime.inspect.inspection import Inspection
+from runtime.protocol.errors import ErrorCode
+from runtime.spec.tensors import ExpertId, ExpertLayout, ExpertPart, TensorEntry, expert_layout
+from runtime.store.coalesce import MAX_GAP_BYTES, Extent, Run, coalesce
+from runtime.store.files import WeightFiles
+
+_PARTS = tuple(ExpertPart)
+
+
+class CheckpointStore:
+    """Experts and dense tensors of an inspected folder without problems.
+
+    Each expert is three extents, which go straight to the places of its parts in the target.
+
+    Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
+    """
+
+    def __init__(self, inspection: Inspection) -> None:
+        report, spec = inspection.report, inspection.spec
+        if spec is None or report.stored_format is None or report.problems:
+            reason = report.problems[0].code if report.problems else "it has no experts"
+            raise LarderError(ErrorCode.STORE_INVALID, folder=report.folder, reason=reason)
+        self._layout = expert_layout(report.stored_format, spec.hidden_size, spec.expert_width)
+        self._dense = inspection.tensors
+        self._experts = inspection.experts
+        entries = [entry for parts in self._experts.values() for entry in parts.values()]
+        paths = {entry.file for entry in (*entries, *self._dense.values())}
+        self._files = WeightFiles(sorted(paths))
+
+    @property
+    def layout(self) -> ExpertLayout:
+        """How each expert lies in the buffers that ``read_expert`` fills."""
+        return self._layout
+
+    @property
+    def dense_tensors(self) -> Mapping[str, TensorEntry]:
+        """All tensors that are not routed experts, by their published name."""
+        return self._dense
+
+    @property
+    def num_bytes_read(self) -> int:
+        """Bytes read so far, gaps between parts included."""
+        return self._files.num_bytes_read
+
+    def read_expert(self, expert: ExpertId, target: memoryview) -> None:
+        """Fill the parts' places in ``target`` with one expert; what lies between is left alone."""
+        target = target.cast("B")
+        entries = self._experts[expert]
+        extents = [
+            Extent(entry.file, entry.offset_bytes, entry.num_bytes, key)
+            for key, entry in enumerate(entries[part] for part in _PARTS)
+        ]
+        for run in coalesce(extents):
+            self._files.read(run.file, run.offset_bytes, self._targets(run, target))
+
+    def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
+        """Fill ``target`` with a dense tensor's bytes."""
+        self._files.read(entry.file, entry.offset_bytes, [target])
+
+    def close(self) -> None:
+        """Close all files; may be called twice."""
+        self._files.close()
+
+    def _targets(self, run: Run, target: memoryview) -> list[memoryview]:
+        """Return the places of the run's parts, and scratch room for the gaps between them."""
+        places: list[memoryview] = []
+        for extent, gap_bytes in zip(run.extents, (*run.gaps_bytes, 0), strict=True):
+            begin = self._layout[_PARTS[extent.key]].offset_bytes
+            places.append(target[begin : begin + extent.num_bytes])
+            places.append(memoryview(bytearray(gap_bytes)))
+        assert sum(run.gaps_bytes) <= MAX_GAP_BYTES * len(run.extents)
+        return places

@@ -1,0 +1,184 @@
+"""The store of our own prepared copy: one page-aligned record for each expert, with a checksum."""
+
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from runtime.errors import LarderError
+from runtime.inspect.files import shown
+from runtime.inspect.header import ShardHeader, read_header
+from runtime.inspect.manifest import Manifest, PreparedFile, read_manifest
+from runtime.inspect.roles import FORMATS
+from runtime.protocol.errors import ErrorCode
+from runtime.spec.tensors import (
+    PAGE_BYTES,
+    ExpertId,
+    ExpertLayout,
+    TensorEntry,
+    expert_layout,
+)
+from runtime.store.files import WeightFiles
+
+
+class PreparedStore:
+    """A complete prepared copy.
+
+    Every record is checked against its checksum when it is first read; one that is wrong is read
+    once more and then refused with ``STORE_DAMAGED``.
+
+    Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
+    """
+
+    def __init__(self, folder: Path, source_fingerprint: str = "") -> None:
+        """Open ``folder``, made from the checkpoint of that fingerprint, if one is given.
+
+        Raises ``LarderError`` with ``NOT_PREPARED``, ``STORE_INVALID`` or ``FILE_UNREADABLE``.
+        """
+        try:
+            manifest = read_manifest(folder)
+        except FileNotFoundError as cause:
+            raise LarderError(ErrorCode.NOT_PREPARED, folder=shown(str(folder))) from cause
+        if source_fingerprint and manifest.source_fingerprint != source_fingerprint:
+            raise _invalid(folder, "it was made from another version of the model")
+        self._layout = expert_layout(
+            manifest.expert_format, manifest.hidden_size, manifest.expert_width
+        )
+        if self._layout.record_bytes != manifest.record_bytes:
+            raise _invalid(folder, "its records have another size")
+        self._records: dict[ExpertId, tuple[TensorEntry, int]] = {}
+        for layer, file in manifest.layers.items():
+            self._add_layer(folder, manifest, layer, file)
+        self._dense, self._dense_checksums = _dense_tensors(folder, manifest.dense)
+        self._verified: set[ExpertId | str] = set()
+        paths = {entry.file for entry, _ in self._records.values()}
+        self._files = WeightFiles(sorted({*paths, str(folder / manifest.dense.name)}))
+
+    @property
+    def layout(self) -> ExpertLayout:
+        """How each expert lies in the buffers that ``read_expert`` fills."""
+        return self._layout
+
+    @property
+    def dense_tensors(self) -> Mapping[str, TensorEntry]:
+        """All tensors that are not routed experts, by their published name."""
+        return self._dense
+
+    @property
+    def num_bytes_read(self) -> int:
+        """Bytes read so far, padding and repeated reads included."""
+        return self._files.num_bytes_read
+
+    def read_expert(self, expert: ExpertId, target: memoryview) -> None:
+        """Fill ``target`` with one record."""
+        entry, checksum = self._records[expert]
+        place = target.cast("B")[: entry.num_bytes]
+
+        def damaged() -> LarderError:
+            return LarderError(
+                ErrorCode.STORE_DAMAGED,
+                file=shown(entry.file),
+                offset_bytes=entry.offset_bytes,
+                layer=expert.layer,
+                expert=expert.expert,
+            )
+
+        self._read_verified(expert, entry, place, checksum, damaged)
+
+    def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
+        """Fill ``target`` with a dense tensor's bytes."""
+        checksum = self._dense_checksums[entry.name]
+
+        def damaged() -> LarderError:
+            return LarderError(
+                ErrorCode.STORE_DAMAGED,
+                file=shown(entry.file),
+                offset_bytes=entry.offset_bytes,
+                layer="dense",
+                expert=entry.name,
+            )
+
+        self._read_verified(entry.name, entry, target.cast("B"), checksum, damaged)
+
+    def close(self) -> None:
+        """Close all files; may be called twice."""
+        self._files.close()
+
+    def _read_verified(
+        self,
+        key: ExpertId | str,
+        entry: TensorEntry,
+        target: memoryview,
+        checksum: int,
+        damaged: Callable[[], LarderError],
+    ) -> None:
+        self._files.read(entry.file, entry.offset_bytes, [target])
+        if key in self._verified:
+            return
+        if zlib.crc32(target) != checksum:
+            self._files.read(entry.file, entry.offset_bytes, [target])
+            if zlib.crc32(target) != checksum:
+                raise damaged()
+        self._verified.add(key)
+
+    def _add_layer(self, folder: Path, manifest: Manifest, layer: int, file: PreparedFile) -> None:
+        header = _checked_header(folder, file)
+        records = sorted(header.tensors.values(), key=lambda tensor: tensor.offset_bytes)
+        if len(records) != manifest.num_experts or len(file.checksums) != len(records):
+            raise _invalid(folder, f"{file.name} holds another number of experts")
+        for number, (record, checksum) in enumerate(zip(records, file.checksums, strict=True)):
+            is_record = (
+                record.name == record_name(layer, number)
+                and record.num_bytes == manifest.record_bytes
+                and record.offset_bytes % PAGE_BYTES == 0
+            )
+            if not is_record:
+                raise _invalid(folder, f"{file.name} holds something else than records")
+            entry = TensorEntry(
+                record.name,
+                str(header.path),
+                record.offset_bytes,
+                record.num_bytes,
+                manifest.expert_format,
+                record.shape,
+            )
+            self._records[ExpertId(layer, number)] = (entry, checksum)
+
+
+def record_name(layer: int, expert: int) -> str:
+    """Return the name of a record's tensor in its file."""
+    return f"layers.{layer}.experts.{expert}"
+
+
+def _dense_tensors(
+    folder: Path, file: PreparedFile
+) -> tuple[dict[str, TensorEntry], dict[str, int]]:
+    header = _checked_header(folder, file)
+    tensors = sorted(header.tensors.values(), key=lambda item: (item.offset_bytes, item.num_bytes))
+    if len(tensors) != len(file.checksums):
+        raise _invalid(folder, f"{file.name} holds another number of tensors")
+    entries: dict[str, TensorEntry] = {}
+    for name, dtype, shape, offset_bytes, num_bytes in tensors:
+        if dtype not in FORMATS:
+            raise _invalid(folder, f"{file.name} holds numbers of type {dtype[:20]}")
+        entries[name] = TensorEntry(
+            name, str(header.path), offset_bytes, num_bytes, FORMATS[dtype], shape
+        )
+    return entries, dict(zip(entries, file.checksums, strict=True))
+
+
+def _checked_header(folder: Path, file: PreparedFile) -> ShardHeader:
+    try:
+        header = read_header(folder / file.name)
+    except FileNotFoundError as cause:
+        raise _invalid(folder, f"{file.name} is missing") from cause
+    except LarderError as cause:
+        if cause.code is ErrorCode.FILE_UNREADABLE:
+            raise
+        raise _invalid(folder, f"{file.name} is damaged: {cause}") from cause
+    if header.file_bytes != file.size_bytes:
+        raise _invalid(folder, f"{file.name} has another size than its manifest says")
+    return header
+
+
+def _invalid(folder: Path, reason: str) -> LarderError:
+    return LarderError(ErrorCode.STORE_INVALID, folder=shown(str(folder)), reason=reason)
