@@ -45,9 +45,7 @@ class StopFilter:
     def _first_stop(self, text: str) -> int | None:
         """Return where the stop string that is complete first begins, or None."""
         ends = [
-            (start + len(stop), start)
-            for stop in self._stop
-            if (start := text.find(stop)) >= 0
+            (start + len(stop), start) for stop in self._stop if (start := text.find(stop)) >= 0
         ]
         return min(ends)[1] if ends else None
 

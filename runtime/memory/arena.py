@@ -1,5 +1,6 @@
 """One allocation cut into page-aligned slots of one size."""
 
+import contextlib
 import ctypes
 import mmap
 import sys
@@ -93,11 +94,9 @@ class Arena:
         _free_pages(self._mapping)
         self._slots.clear()
         self._whole.release()
-        try:
+        with contextlib.suppress(BufferError):
+            # A tensor over a slot may still be referenced; the empty mapping goes with it.
             self._mapping.close()
-        except BufferError:
-            # A tensor over a slot is still referenced; the empty mapping goes with it.
-            pass
         self._ledger.give_back(self._kind, self.num_bytes)
 
     def check(self) -> None:
@@ -136,11 +135,9 @@ def _map_private(num_bytes: int) -> mmap.mmap:
         return mmap.mmap(-1, num_bytes)
     mapping = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if sys.platform == "linux":
-        try:
+        with contextlib.suppress(OSError):
+            # A kernel without large pages refuses: ordinary ones do.
             mapping.madvise(mmap.MADV_HUGEPAGE)
-        except OSError:
-            # A kernel without large pages: ordinary ones do.
-            pass
     return mapping
 
 

@@ -7,6 +7,7 @@ is made or its reference asked for.
 
 import dataclasses
 import functools
+import importlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,14 +119,14 @@ biases, windows, and every plain stored format."""
 def tiny_checkpoint(root: Path, name: str, num_layers: int = 3) -> Path:
     """Return the folder of a variant below ``root``, made at the first call."""
     import torch
-    from transformers import AutoModelForCausalLM, GenerationConfig
 
+    transformers = _transformers()
     variant = VARIANTS[name]
     folder = root / f"{name}-{num_layers}"
-    model = AutoModelForCausalLM.from_config(_config(variant, num_layers))
+    model = transformers.AutoModelForCausalLM.from_config(_config(variant, num_layers))
     _randomise(model, seed=sum(map(ord, name)))
     model = model.to(getattr(torch, variant.stored_dtype))
-    model.generation_config = GenerationConfig(
+    model.generation_config = transformers.GenerationConfig(
         bos_token_id=0, eos_token_id=1, do_sample=True, temperature=0.7
     )
     model.save_pretrained(folder)
@@ -133,15 +134,19 @@ def tiny_checkpoint(root: Path, name: str, num_layers: int = 3) -> Path:
     return folder
 
 
-def reference_model(folder: Path) -> "torch.nn.Module":
+def reference_model(folder: Path) -> Any:
     """Return transformers' own model of a folder, in fp32, ready to compute."""
     import torch
-    from transformers import AutoModelForCausalLM
 
-    model = AutoModelForCausalLM.from_pretrained(
+    model = _transformers().AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager"
     )
     return model.eval()
+
+
+def _transformers() -> Any:
+    """Return the library, which is big and of which only this file knows."""
+    return importlib.import_module("transformers")
 
 
 def write_tokenizer(folder: Path) -> None:
@@ -172,8 +177,6 @@ def write_tokenizer(folder: Path) -> None:
 
 def _config(variant: TinyVariant, num_layers: int) -> Any:
     """Return transformers' configuration of a variant."""
-    from transformers import AutoConfig
-
     values = {
         "vocab_size": VOCABULARY_SIZE,
         "hidden_size": 64,
@@ -186,7 +189,7 @@ def _config(variant: TinyVariant, num_layers: int) -> Any:
         **_BASE[variant.model_type],
         **dict(variant.changes),
     }
-    return AutoConfig.for_model(variant.model_type, **values)
+    return _transformers().AutoConfig.for_model(variant.model_type, **values)
 
 
 def _randomise(model: "torch.nn.Module", seed: int) -> None:

@@ -1,0 +1,192 @@
+"""The life of one answer: prefill, decode, end."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from runtime.engine.base import CancelToken, EngineEvent
+from runtime.errors import CancelledError
+from runtime.generate.loading import LoadedParts
+from runtime.generate.sampling import RepetitionPenalty, choose_token
+from runtime.generate.statistics import AnswerMeter
+from runtime.generate.stopping import StopFilter
+from runtime.protocol.chat import FinishReason, GenerationStats, SamplingSettings
+from runtime.protocol.messages import (
+    GenerationCancelled,
+    GenerationFinished,
+    GenerationStarted,
+    PrefillProgressed,
+    TokensGenerated,
+)
+from runtime.spec.footprint import PREFILL_CHUNK_TOKENS
+
+BATCH_S = 0.03
+"""Tokens that follow each other faster are sent together."""
+TOKENS_PER_PROBE = 8
+"""Resident size is looked at once in so many tokens."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnswerRequest:
+    """What is asked: prompt ids, how to choose, and the wish to stop."""
+
+    request_id: int
+    prompt_ids: Sequence[int]
+    sampling: SamplingSettings
+    seed: int
+    cancel: CancelToken
+
+
+class Answer:
+    """One answer from prompt ids to the last event.
+
+    What was computed before a cancel stays valid in the KV cache.
+
+    Threads: the engine thread.
+    """
+
+    def __init__(self, parts: LoadedParts, request: AnswerRequest, meter: AnswerMeter) -> None:
+        self._parts = parts
+        self._request = request
+        self._meter = meter
+        self._stream = parts.tokenizer.stream()
+        self._stops = StopFilter(request.sampling.stop)
+        self._penalty = RepetitionPenalty(request.sampling.repetition_penalty, request.prompt_ids)
+        self._random = np.random.Generator(np.random.PCG64(request.seed))
+        self._pending_ids: list[int] = []
+        self._pending_text = ""
+        self._sent_s = float("-inf")
+        self._reused_tokens = 0
+        self._num_generated = 0
+
+    def events(self) -> Iterator[EngineEvent]:
+        """Yield everything from ``GenerationStarted`` to the closing event."""
+        request_id = self._request.request_id
+        prompt_ids = self._request.prompt_ids
+        kv = self._parts.kv
+        # The last token's logits are wanted, so that one is always computed.
+        self._reused_tokens = kv.keep_prefix(prompt_ids, len(prompt_ids) - 1)
+        yield GenerationStarted(
+            request_id=request_id,
+            prompt_tokens=len(prompt_ids),
+            reused_tokens=self._reused_tokens,
+            context_tokens=kv.context_tokens,
+        )
+        try:
+            new_ids = prompt_ids[self._reused_tokens :]
+            logits = torch.empty(0)
+            for first in range(0, len(new_ids), PREFILL_CHUNK_TOKENS):
+                chunk = new_ids[first : first + PREFILL_CHUNK_TOKENS]
+                done = first + len(chunk)
+                logits = self._prefill(chunk, is_last=done == len(new_ids))
+                yield PrefillProgressed(
+                    request_id=request_id, done_tokens=done, total_tokens=len(new_ids)
+                )
+            reason = None
+            while True:
+                token_id, reason = self._choose(logits)
+                if reason is not None or self._meter.clock() - self._sent_s >= BATCH_S:
+                    yield self._batch()
+                if reason is not None:
+                    break
+                logits = self._decode(token_id)
+            yield GenerationFinished(request_id=request_id, reason=reason, stats=self._statistics())
+        except CancelledError:
+            self._finish_text()
+            if self._pending_ids or self._pending_text:
+                yield self._batch()
+            yield GenerationCancelled(request_id=request_id, stats=self._statistics())
+
+    def _prefill(self, chunk: Sequence[int], *, is_last: bool) -> torch.Tensor:
+        """Compute a chunk of the prompt; return the last token's logits if it is the last chunk."""
+        meter, counters = self._meter, self._meter.counters
+        started_s, waited_s = meter.clock(), counters.drive_wait_s
+        try:
+            hidden = self._forward(chunk)
+            logits = self._parts.model.logits(hidden[-1:]) if is_last else hidden[:0]
+            counters.num_prompt_tokens += len(chunk)
+        finally:
+            counters.prefill_s += meter.note_compute(started_s, waited_s)
+            meter.probe()
+        return logits
+
+    def _decode(self, token_id: int) -> torch.Tensor:
+        """Compute one generated token and return the next token's logits."""
+        meter, counters = self._meter, self._meter.counters
+        started_s, waited_s = meter.clock(), counters.drive_wait_s
+        try:
+            logits = self._parts.model.logits(self._forward((token_id,)))
+            counters.num_decoded_tokens += 1
+        finally:
+            counters.decode_s += meter.note_compute(started_s, waited_s)
+        return logits
+
+    def _forward(self, token_ids: Sequence[int]) -> torch.Tensor:
+        """Put tokens through all layers and keep their KV entries."""
+        cancel = self._request.cancel
+        kv = self._parts.kv
+
+        def after_layer(layer: int) -> None:
+            del layer
+            cancel.check()
+
+        cancel.check()
+        kv.reserve(len(token_ids))
+        hidden = self._parts.model.forward(token_ids, kv.num_tokens, kv.layers, after_layer)
+        kv.commit(token_ids)
+        return hidden
+
+    def _choose(self, logits: torch.Tensor) -> tuple[int, FinishReason | None]:
+        """Choose the next token, take its text, and say whether the answer ends with it."""
+        values = logits[0].numpy()
+        self._penalty.apply(values)
+        token_id = choose_token(values, self._request.sampling, self._random.random())
+        self._penalty.note(token_id)
+        self._num_generated += 1
+        self._meter.note_token()
+        if self._num_generated % TOKENS_PER_PROBE == 0:
+            self._meter.probe()
+        self._pending_ids.append(token_id)
+        self._pending_text += self._stops.feed(self._stream.push((token_id,)))
+        reason = self._finish_reason(token_id)
+        if reason is not None:
+            self._finish_text()
+        return token_id, reason
+
+    def _finish_reason(self, token_id: int) -> FinishReason | None:
+        """Return why the answer ends with this token, or None."""
+        if token_id in self._parts.eos_ids or self._stops.is_stopped:
+            return FinishReason.STOP
+        if self._num_generated == self._request.sampling.max_tokens:
+            return FinishReason.LENGTH
+        if len(self._request.prompt_ids) + self._num_generated >= self._parts.kv.context_tokens:
+            return FinishReason.CONTEXT_FULL
+        return None
+
+    def _finish_text(self) -> None:
+        """Take the text that was held back; nothing comes after it."""
+        self._pending_text += self._stops.feed(self._stream.finish())
+        self._pending_text += self._stops.finish()
+
+    def _batch(self) -> TokensGenerated:
+        """Return what was not sent yet."""
+        event = TokensGenerated(
+            request_id=self._request.request_id,
+            token_ids=self._pending_ids,
+            text=self._pending_text,
+        )
+        self._pending_ids = []
+        self._pending_text = ""
+        self._sent_s = self._meter.clock()
+        return event
+
+    def _statistics(self) -> GenerationStats:
+        """Return what the answer took until now."""
+        return self._meter.statistics(
+            prompt_tokens=len(self._request.prompt_ids),
+            reused_tokens=self._reused_tokens,
+            generated_tokens=self._num_generated,
+            seed=self._request.seed,
+        )

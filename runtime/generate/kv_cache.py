@@ -1,0 +1,109 @@
+"""Keys and values of one conversation, in pages, and which tokens they belong to."""
+
+from collections.abc import Sequence
+
+import torch
+
+from runtime.kernels.kv import KvPages
+from runtime.memory.arena import Arena
+from runtime.memory.ledger import Ledger
+from runtime.protocol.plan import MemoryPart
+from runtime.spec.footprint import KV_PAGE_TOKENS, kv_page_bytes
+from runtime.spec.model import ModelSpec
+
+
+class KvCache:
+    """The KV pages of all layers, and the tokens whose entries in them are valid.
+
+    All pages that the context can need are counted when the cache is made; memory comes into use
+    with the first write. One position group takes one page in each layer::
+
+        slot    0        1        2        3        4        5        (2 layers)
+        page    l0 p0    l1 p0    l0 p1    l1 p1    l0 p2    l1 p2
+
+    Threads: used by the engine thread.
+    """
+
+    def __init__(self, ledger: Ledger, spec: ModelSpec, context_tokens: int) -> None:
+        self._context_tokens = context_tokens
+        self._num_layers = spec.num_layers
+        self._shape = (KV_PAGE_TOKENS, spec.num_kv_heads, spec.head_dim)
+        num_pages = -(-context_tokens // KV_PAGE_TOKENS)
+        self._arena = Arena(
+            ledger, MemoryPart.KV_CACHE, spec.num_layers * num_pages, kv_page_bytes(spec)
+        )
+        self._token_ids: list[int] = []
+        self.layers = [KvPages(*self._shape) for _ in range(spec.num_layers)]
+        """The pages of each layer, as attention takes them."""
+
+    @property
+    def context_tokens(self) -> int:
+        """The most tokens that can be held."""
+        return self._context_tokens
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens whose entries are valid."""
+        return len(self._token_ids)
+
+    def keep_prefix(self, token_ids: Sequence[int], max_tokens: int) -> int:
+        """Drop everything after the longest common prefix with ``token_ids``; return its length.
+
+        At most ``max_tokens`` are kept.
+        """
+        limit = min(len(token_ids), self.num_tokens, max_tokens)
+        kept = 0
+        while kept < limit and token_ids[kept] == self._token_ids[kept]:
+            kept += 1
+        self.truncate(kept)
+        return kept
+
+    def truncate(self, num_tokens: int) -> None:
+        """Drop the entries from position ``num_tokens`` on, and the pages that become empty."""
+        del self._token_ids[num_tokens:]
+        num_pages = -(-self.num_tokens // KV_PAGE_TOKENS)
+        for pages in self.layers:
+            pages.truncate(num_pages)
+
+    def reserve(self, num_tokens: int) -> None:
+        """Add the pages that ``num_tokens`` more tokens need; the context must have the room."""
+        needed = self.num_tokens + num_tokens
+        if needed > self._context_tokens:
+            raise ValueError(f"{needed} tokens in a context of {self._context_tokens}")
+        num_pages = -(-needed // KV_PAGE_TOKENS)
+        for page in range(len(self.layers[0].keys), num_pages):
+            for layer, pages in enumerate(self.layers):
+                pages.extend([self._page(page * self._num_layers + layer)])
+
+    def commit(self, token_ids: Sequence[int]) -> None:
+        """Note that the entries of further tokens were written in all layers."""
+        if self.num_tokens + len(token_ids) > self.layers[0].capacity_tokens:
+            raise ValueError("entries that no page holds")
+        self._token_ids.extend(token_ids)
+
+    def close(self) -> None:
+        """Give the memory back; may be called twice."""
+        for pages in self.layers:
+            pages.truncate(0)
+        self._token_ids.clear()
+        self._arena.close()
+
+    def check(self) -> None:
+        """Assert that every layer has the same pages, enough for the tokens, none shared."""
+        self._arena.check()
+        num_pages = {len(pages.keys) for pages in self.layers}
+        assert len(num_pages) == 1
+        assert self.num_tokens <= self.layers[0].capacity_tokens
+        addresses = [
+            address
+            for pages in self.layers
+            for address in (*pages.key_addresses, *pages.value_addresses)
+        ]
+        assert len(addresses) == len(set(addresses))
+
+    def _page(self, slot: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return keys and values of the page in a slot of the arena."""
+        length = self._shape[0] * self._shape[1] * self._shape[2]
+        view = self._arena.slot(slot)
+        both = torch.frombuffer(view, dtype=torch.float32, count=2 * length)
+        return both[:length].view(self._shape), both[length:].view(self._shape)

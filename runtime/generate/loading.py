@@ -1,0 +1,103 @@
+"""Making a planned model ready: the order of loading, and giving everything back if it fails."""
+
+import contextlib
+import dataclasses
+
+from runtime.engine.base import CancelToken, LoadProgress
+from runtime.errors import LarderError
+from runtime.generate.kv_cache import KvCache
+from runtime.inspect.folder import inspect_folder
+from runtime.kernels.base import Kernels
+from runtime.memory.ledger import Ledger
+from runtime.models.decoder import Decoder
+from runtime.models.families import build_model
+from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.model import LoadStage
+from runtime.protocol.plan import MemoryPart, PlacementPlan
+from runtime.residency.dense import DensePart
+from runtime.residency.experts import CacheShape, ExpertCache
+from runtime.spec.footprint import work_bytes
+from runtime.spec.model import ModelSpec
+from runtime.store.open import open_store
+from runtime.telemetry.recorder import Counters
+from runtime.tokenizer.chat import ChatTokenizer
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class LoadedParts:
+    """Everything that answering needs, and the stack that gives it back."""
+
+    spec: ModelSpec
+    name: str
+    tokenizer: ChatTokenizer
+    ledger: Ledger
+    experts: ExpertCache
+    kv: KvCache
+    model: Decoder
+    eos_ids: frozenset[int]
+    resources: contextlib.ExitStack
+
+    def close(self) -> None:
+        """Give back memory and files; may be called twice."""
+        self.resources.close()
+
+
+def load_parts(
+    plan: PlacementPlan,
+    kernels: Kernels,
+    counters: Counters,
+    progress: LoadProgress,
+    cancel: CancelToken,
+) -> LoadedParts:
+    """Load a plan: check it, take all memory, read the dense part, then experts into their slots.
+
+    Raises ``CancelledError`` or ``LarderError`` after giving everything back.
+    """
+    progress(LoadStage.START, 0, 0)
+    if plan.problem is not None:
+        raise _error_of(plan.problem)
+    inspection = inspect_folder(plan.model_folder)
+    report, spec = inspection.report, inspection.spec
+    if report.problems:
+        raise _error_of(report.problems[0])
+    if report.fingerprint != plan.model_fingerprint or spec is None:
+        raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
+
+    def advance(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
+        cancel.check()
+        progress(stage, done_bytes, total_bytes)
+
+    with contextlib.ExitStack() as stack:
+        tokenizer = ChatTokenizer.load(plan.model_folder)
+        cancel.check()
+        store = open_store(inspection, plan.store_folder)
+        stack.callback(store.close)
+        budget_bytes = plan.budgets.ram_bytes
+        ledger = Ledger(plan.ram_bytes if budget_bytes is None else budget_bytes)
+        ledger.take(MemoryPart.WORK, work_bytes(spec, plan.context_tokens))
+        dense = DensePart(ledger, store.dense_tensors)
+        stack.callback(dense.close)
+        kv = KvCache(ledger, spec, plan.context_tokens)
+        stack.callback(kv.close)
+        shape = CacheShape(spec.moe_layers, tuple(plan.slots_per_layer), spec.num_experts)
+        experts = ExpertCache(store, shape, ledger, counters)
+        stack.callback(experts.close)
+        dense.read(store, lambda done, total: advance(LoadStage.DENSE, done, total))
+        model = build_model(spec, kernels, dense, experts, plan.context_tokens)
+        experts.fill(lambda done, total: advance(LoadStage.EXPERTS, done, total))
+        return LoadedParts(
+            spec=spec,
+            name=report.name,
+            tokenizer=tokenizer,
+            ledger=ledger,
+            experts=experts,
+            kv=kv,
+            model=model,
+            eos_ids=frozenset((*spec.eos_ids, *tokenizer.eos_ids)),
+            resources=stack.pop_all(),
+        )
+
+
+def _error_of(problem: ErrorReport) -> LarderError:
+    """Return a reported problem as the exception it stands for."""
+    return LarderError(problem.code, problem.detail, **problem.parameters)

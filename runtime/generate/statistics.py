@@ -1,0 +1,105 @@
+"""What one answer took, gathered while it runs."""
+
+import dataclasses
+from collections.abc import Callable
+
+from runtime.generate.energy import EnergyMeter
+from runtime.protocol.chat import GenerationStats
+from runtime.protocol.values import Forecast
+from runtime.telemetry.recorder import Counters
+
+Clock = Callable[[], float]
+"""Monotonic seconds."""
+Probe = Callable[[], int]
+"""Returns the bytes of this process that lie in RAM now."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ground:
+    """What stays the same for all answers of a loaded model."""
+
+    base_bytes: int
+    budget_bytes: int
+    context_tokens: int
+    forecast: Forecast | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Instruments:
+    """Where time, energy, memory and counts are read."""
+
+    counters: Counters
+    clock: Clock
+    probe: Probe
+    energy: EnergyMeter
+
+
+class AnswerMeter:
+    """Time, counts, peak and energy of one answer, from its making on.
+
+    Threads: the engine thread.
+    """
+
+    def __init__(self, instruments: Instruments, ground: Ground) -> None:
+        self.clock = instruments.clock
+        self.counters = instruments.counters
+        self._started_s = self.clock()
+        self._before = self.counters.copy()
+        self._probe = instruments.probe
+        self._energy = instruments.energy
+        self._energy_start = instruments.energy.start()
+        self._ground = ground
+        self._first_token_s: float | None = None
+        self._peak_bytes = 0
+        self.probe()
+
+    def probe(self) -> None:
+        """Note the resident size if it is the largest of this answer."""
+        self._peak_bytes = max(self._peak_bytes, self._probe())
+
+    def note_token(self) -> None:
+        """Note that a token was chosen."""
+        if self._first_token_s is None:
+            self._first_token_s = self.clock()
+
+    def note_compute(self, started_s: float, waited_s: float) -> float:
+        """Count the time since ``started_s``, less stalls since ``waited_s``, as compute.
+
+        Returns the whole time. ``waited_s`` is what the counter of stalls showed at the start.
+        """
+        taken_s = self.clock() - started_s
+        self.counters.compute_s += taken_s - (self.counters.drive_wait_s - waited_s)
+        return taken_s
+
+    def statistics(
+        self, prompt_tokens: int, reused_tokens: int, generated_tokens: int, seed: int
+    ) -> GenerationStats:
+        """Return what the answer took until now."""
+        self.probe()
+        now_s = self.clock()
+        total_s = now_s - self._started_s
+        first_token_s = now_s if self._first_token_s is None else self._first_token_s
+        decode_s = now_s - first_token_s
+        added = self.counters.since(self._before)
+        ground = self._ground
+        return GenerationStats(
+            prompt_tokens=prompt_tokens,
+            reused_tokens=reused_tokens,
+            generated_tokens=generated_tokens,
+            ttft_s=first_token_s - self._started_s,
+            prefill_s=added.prefill_s,
+            decode_s=decode_s,
+            prompt_tokens_per_s=added.prompt_tokens_per_s,
+            decode_tokens_per_s=added.num_decoded_tokens / decode_s if decode_s > 0 else 0.0,
+            seed=seed,
+            tiers=added.tiers(),
+            drive_bytes_read=added.drive_bytes_read,
+            seconds=added.seconds(total_s),
+            base_bytes=ground.base_bytes,
+            budget_bytes=ground.budget_bytes,
+            peak_bytes=self._peak_bytes,
+            context_tokens=ground.context_tokens,
+            context_used_tokens=prompt_tokens + generated_tokens,
+            energy=self._energy.estimate(self._energy_start, total_s, added.drive_bytes_read),
+            predicted=ground.forecast,
+        )

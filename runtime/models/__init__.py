@@ -1,0 +1,1 @@
+"""The arithmetic of each family of models; one file per ``model_type``."""

@@ -1,0 +1,1 @@
+"""Where each expert is, and getting it there."""

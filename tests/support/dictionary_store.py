@@ -1,0 +1,45 @@
+"""An expert store whose weights lie in dictionaries, for tests without files."""
+
+from collections.abc import Mapping
+
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import ExpertId, ExpertLayout, TensorEntry, expert_layout
+
+TINY_LAYOUT = expert_layout(WeightFormat.F32, 16, 8)
+
+
+class DictionaryStore:
+    """Experts made of one repeated byte each; reads are counted and can be made to fail."""
+
+    def __init__(
+        self, layout: ExpertLayout = TINY_LAYOUT, failing: frozenset[ExpertId] = frozenset()
+    ) -> None:
+        self.layout = layout
+        self.failing = failing
+        self.read_experts: list[ExpertId] = []
+        self.dense_tensors: Mapping[str, TensorEntry] = {}
+        self.num_bytes_read = 0
+        self.is_closed = False
+
+    def read_expert(self, expert: ExpertId, target: memoryview) -> None:
+        if expert in self.failing:
+            raise LarderError(
+                ErrorCode.DRIVE_READ_FAILED, file="weights", offset_bytes=0, reason="broken"
+            )
+        assert len(target) >= self.layout.record_bytes
+        target[: self.layout.record_bytes] = content(expert) * self.layout.record_bytes
+        self.read_experts.append(expert)
+        self.num_bytes_read += self.layout.record_bytes
+
+    def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
+        raise AssertionError(f"no dense tensor {entry.name}")
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def content(expert: ExpertId) -> bytes:
+    """Return the byte that an expert is made of."""
+    return bytes([(expert.layer * 37 + expert.expert + 1) % 256])
