@@ -1,0 +1,51 @@
+"""The choice of kernels for this machine."""
+
+import os
+
+import psutil
+
+from runtime.errors import LarderError
+from runtime.kernels.base import Kernels
+from runtime.kernels.native import NativeKernels
+from runtime.kernels.reference import ReferenceKernels
+from runtime.native.loader import load_native
+from runtime.protocol.errors import ErrorCode
+
+KERNELS_VARIABLE = "LARDER_KERNELS"
+"""Environment variable that names the kernels to use instead of the fastest ones."""
+_INSTRUCTION_SETS = ("avx512", "avx2", "portable")
+_CHOICES = ("reference", *(f"native-{name}" for name in _INSTRUCTION_SETS))
+
+
+def choose_kernels(num_threads: int | None = None) -> Kernels:
+    """Return native kernels on ``num_threads`` threads, or the reference where there are none.
+
+    None means one thread for each physical core that this process may use. ``LARDER_KERNELS``
+    forces one of ``reference``, ``native-avx512``, ``native-avx2``, ``native-portable``; raises
+    ``LarderError`` with ``SETTING_INVALID`` for what this machine cannot do.
+    """
+    wanted = os.environ.get(KERNELS_VARIABLE, "")
+    if wanted and wanted not in _CHOICES:
+        raise _invalid(wanted)
+    module = load_native()
+    if wanted == "reference" or (module is None and not wanted):
+        return ReferenceKernels()
+    if module is None:
+        raise _invalid(wanted)
+    if wanted and not module.select_instruction_set(wanted.removeprefix("native-")):
+        raise _invalid(wanted)
+    module.set_num_threads(num_threads or usable_cores())
+    return NativeKernels(module)
+
+
+def usable_cores() -> int:
+    """Return the physical cores that this process may use, at least 1."""
+    physical = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else physical
+    return max(1, min(physical, allowed))
+
+
+def _invalid(found: str) -> LarderError:
+    return LarderError(
+        ErrorCode.SETTING_INVALID, name=KERNELS_VARIABLE, found=found, expected=", ".join(_CHOICES)
+    )

@@ -1,0 +1,187 @@
+"""The weight formats as arrays: what packing and unpacking define, byte for byte.
+
+The ``G32`` formats cut a matrix into blocks of eight rows by groups of 32 columns, padded with
+zeros; see docs/formats.md for the drawing.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, matrix_bytes
+
+Floats = npt.NDArray[np.float32]
+Bytes = npt.NDArray[np.uint8]
+
+_QUAD = 4
+_Q8_MAX = 127
+_Q4_MIN, _Q4_MAX = -8, 7
+_Q4_ENDS = (-9.0, -8.4, -8.0, -7.6, -7.2, 6.4, 6.8, 7.2, 7.7)
+"""Levels, between the outermost ones, at which the largest weight of a group is tried."""
+_SLICE_ROWS = 512
+
+
+def pack(weight_format: WeightFormat, array: Floats) -> Bytes:
+    """Return the bytes of a matrix ``[rows, columns]`` in a format.
+
+    Raises ``ValueError`` if a weight is not finite.
+    """
+    match weight_format:
+        case WeightFormat.F32:
+            return _bytes_of(array)
+        case WeightFormat.F16:
+            return _bytes_of(array.astype(np.float16))
+        case WeightFormat.BF16:
+            return _bytes_of(_bf16_of(array))
+        case WeightFormat.Q8_G32:
+            return pack_q8_g32(array)
+        case WeightFormat.Q4_G32:
+            return pack_q4_g32(array)
+
+
+def pack_q8_g32(array: Floats) -> Bytes:
+    """Return a matrix in eight bits: the largest weight of each group becomes level 127."""
+    return _in_slices(array, _pack_q8_slice)
+
+
+def pack_q4_g32(array: Floats) -> Bytes:
+    """Return a matrix in four bits, levels -8 to 7.
+
+    A group's scale is the one of the least squared error among those that put its largest weight
+    on some levels near the ends, each improved once by least squares. It may be negative.
+    """
+    return _in_slices(array, _pack_q4_slice)
+
+
+def unpack(weight_format: WeightFormat, data: Bytes, rows: int, columns: int) -> Floats:
+    """Return the weights ``[rows, columns]`` that the bytes of a matrix stand for."""
+    if data.size != matrix_bytes(weight_format, rows, columns):
+        raise ValueError(f"{data.size} bytes for {rows} x {columns} in {weight_format}")
+    match weight_format:
+        case WeightFormat.F32:
+            return data.view(np.float32).reshape(rows, columns).copy()
+        case WeightFormat.F16:
+            return data.view(np.float16).reshape(rows, columns).astype(np.float32)
+        case WeightFormat.BF16:
+            upper = data.view(np.uint16).reshape(rows, columns).astype(np.uint32)
+            return (upper << np.uint32(16)).view(np.float32)
+        case WeightFormat.Q8_G32:
+            return _unpack_q8(data, rows, columns)
+        case WeightFormat.Q4_G32:
+            return _unpack_q4(data, rows, columns)
+
+
+def _bytes_of(array: npt.NDArray[np.generic]) -> Bytes:
+    return np.ascontiguousarray(array).view(np.uint8).reshape(-1)
+
+
+def _bf16_of(array: Floats) -> npt.NDArray[np.uint16]:
+    """Round to bf16, ties to even."""
+    bits = np.ascontiguousarray(array, dtype=np.float32).view(np.uint32)
+    rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    return (rounded >> np.uint32(16)).astype(np.uint16)
+
+
+def _in_slices(array: Floats, pack_slice: Callable[[Floats], Bytes]) -> Bytes:
+    """Pack some rows at a time, so that work memory stays small beside a large matrix."""
+    if not np.isfinite(array).all():
+        raise ValueError("a weight is not finite")
+    parts = [
+        pack_slice(_grouped(array[start : start + _SLICE_ROWS]))
+        for start in range(0, len(array), _SLICE_ROWS)
+    ]
+    return np.concatenate(parts)
+
+
+def _grouped(array: Floats) -> Floats:
+    """Pad and return as ``[blocks, ROW_BLOCK, groups, GROUP_SIZE]``."""
+    rows, columns = array.shape
+    padded = np.zeros((-(-rows // ROW_BLOCK) * ROW_BLOCK, -(-columns // GROUP_SIZE) * GROUP_SIZE))
+    padded[:rows, :columns] = array
+    return padded.astype(np.float32).reshape(
+        -1, ROW_BLOCK, padded.shape[1] // GROUP_SIZE, GROUP_SIZE
+    )
+
+
+def _f16_scales(scales: Floats) -> Floats:
+    """Round scales as they will be stored, held inside the format's range."""
+    limit = float(np.finfo(np.float16).max)
+    return np.clip(scales, -limit, limit).astype(np.float16).astype(np.float32)
+
+
+def _levels(groups: Floats, scales: Floats, lowest: int, highest: int) -> Floats:
+    """Return the nearest levels of weights under one scale for each group; scale 0 gives 0."""
+    inverse = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales != 0)
+    nearest: Floats = np.clip(np.rint(groups * inverse[..., None]), lowest, highest)
+    return nearest
+
+
+def _with_scales(scales: Floats, weights: Bytes) -> Bytes:
+    """Join ``scales[blocks, 8, groups]`` and ``weights[blocks, groups, bytes]`` as stored."""
+    stored = np.ascontiguousarray(scales.transpose(0, 2, 1).astype(np.float16)).view(np.uint8)
+    return np.concatenate([stored, weights], axis=2).reshape(-1)
+
+
+def _pack_q8_slice(groups: Floats) -> Bytes:
+    scales = _f16_scales(np.abs(groups).max(axis=-1) / _Q8_MAX)
+    levels = _levels(groups, scales, -_Q8_MAX, _Q8_MAX).astype(np.int8)
+    blocks, _, num_groups, _ = groups.shape
+    quads = levels.reshape(blocks, ROW_BLOCK, num_groups, -1, _QUAD).transpose(0, 2, 3, 1, 4)
+    return _with_scales(scales, _bytes_of(quads).reshape(blocks, num_groups, -1))
+
+
+def _pack_q4_slice(groups: Floats) -> Bytes:
+    scales = _q4_scales(groups)
+    levels = _levels(groups, scales, _Q4_MIN, _Q4_MAX) - _Q4_MIN
+    blocks, _, num_groups, _ = groups.shape
+    halves = levels.astype(np.uint8).reshape(blocks, ROW_BLOCK, num_groups, 2, -1, _QUAD)
+    pairs = halves[:, :, :, 0] | (halves[:, :, :, 1] << np.uint8(4))
+    quads = pairs.transpose(0, 2, 3, 1, 4)
+    return _with_scales(scales, _bytes_of(quads).reshape(blocks, num_groups, -1))
+
+
+def _q4_scales(groups: Floats) -> Floats:
+    largest = np.take_along_axis(groups, np.abs(groups).argmax(axis=-1)[..., None], axis=-1)[..., 0]
+    best = np.zeros_like(largest)
+    least = np.full_like(largest, np.inf)
+    for end in _Q4_ENDS:
+        first = _f16_scales(largest / np.float32(end))
+        levels = _levels(groups, first, _Q4_MIN, _Q4_MAX)
+        norm = np.square(levels).sum(axis=-1)
+        fitted = np.divide((levels * groups).sum(axis=-1), norm, out=first.copy(), where=norm != 0)
+        scales = _f16_scales(fitted)
+        levels = _levels(groups, scales, _Q4_MIN, _Q4_MAX)
+        error = np.square(levels * scales[..., None] - groups).sum(axis=-1)
+        is_better = error < least
+        best = np.where(is_better, scales, best)
+        least = np.where(is_better, error, least)
+    return best
+
+
+def _split(data: Bytes, columns: int, weight_bytes: int) -> tuple[Floats, Bytes]:
+    """Return scales ``[blocks, groups, 8]`` and weights ``[blocks, groups, quads, 8, 4]``."""
+    scale_bytes = 2 * ROW_BLOCK
+    groups = data.reshape(-1, -(-columns // GROUP_SIZE), scale_bytes + weight_bytes)
+    scales = np.ascontiguousarray(groups[..., :scale_bytes]).view(np.float16).astype(np.float32)
+    weights = groups[..., scale_bytes:]
+    return scales, weights.reshape(*groups.shape[:2], -1, ROW_BLOCK, _QUAD)
+
+
+def _unpack_q8(data: Bytes, rows: int, columns: int) -> Floats:
+    scales, weights = _split(data, columns, ROW_BLOCK * GROUP_SIZE)
+    return _joined(weights.view(np.int8).astype(np.float32), scales, rows, columns)
+
+
+def _unpack_q4(data: Bytes, rows: int, columns: int) -> Floats:
+    scales, pairs = _split(data, columns, ROW_BLOCK * GROUP_SIZE // 2)
+    halves = np.concatenate([pairs & np.uint8(15), pairs >> np.uint8(4)], axis=2)
+    return _joined(halves.astype(np.float32) + _Q4_MIN, scales, rows, columns)
+
+
+def _joined(levels: Floats, scales: Floats, rows: int, columns: int) -> Floats:
+    """Turn ``levels[blocks, groups, quads, 8, 4]`` and scales back into a matrix."""
+    weights = (levels * scales[:, :, None, :, None]).transpose(0, 3, 1, 2, 4)
+    padded = weights.reshape(weights.shape[0] * ROW_BLOCK, -1)
+    return np.ascontiguousarray(padded[:rows, :columns])

@@ -1,0 +1,123 @@
+"""The reference that defines each kernel: weights unpacked, then plain torch in f32."""
+
+from collections.abc import Sequence
+
+import torch
+
+from runtime.kernels.base import RopeTables
+from runtime.kernels.formats import unpack
+from runtime.kernels.kv import KvPages
+from runtime.kernels.matrix import Matrix, Slot
+from runtime.spec.tensors import ExpertLayout, ExpertPart
+
+
+class ReferenceKernels:
+    """Kernels for machines without the extension: right, and slow.
+
+    Threads: one caller at a time; torch's own threads share the work.
+    """
+
+    name = "reference"
+    is_row_invariant = False
+
+    def linear(
+        self, x: torch.Tensor, matrix: Matrix, bias: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return ``x[n, columns]`` times the matrix transposed, plus the bias: ``[n, rows]``."""
+        return torch.nn.functional.linear(x, weights_of(matrix), bias)
+
+    def gated(self, x: torch.Tensor, gate: Matrix, up: Matrix, down: Matrix) -> torch.Tensor:
+        """Return the gated feed-forward ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""
+        hidden = torch.nn.functional.silu(self.linear(x, gate)) * self.linear(x, up)
+        return self.linear(hidden, down)
+
+    def experts(
+        self,
+        x: torch.Tensor,
+        layout: ExpertLayout,
+        experts: Sequence[tuple[int, Slot]],
+        ids: torch.Tensor,
+        weights: torch.Tensor,
+        out: torch.Tensor,
+    ) -> None:
+        """Add the weighted results of the given experts to ``out[n, hidden]``, in place."""
+        for number, slot in experts:
+            rows, places = torch.nonzero(ids == number, as_tuple=True)
+            if len(rows) == 0:
+                continue
+            parts = slot.matrices(layout.parts)
+            result = self.gated(
+                x[rows], parts[ExpertPart.GATE], parts[ExpertPart.UP], parts[ExpertPart.DOWN]
+            )
+            out[rows] += weights[rows, places].unsqueeze(1) * result
+
+    def rms_norm(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+        """Return ``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dimension."""
+        return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + eps) * weight
+
+    def rope(self, x: torch.Tensor, start_position: int, tables: RopeTables) -> None:
+        """Turn ``x[n, heads, head_dim]`` in place; row ``i`` is at ``start_position + i``."""
+        here = slice(start_position, start_position + len(x))
+        cosines, sines = tables.cosines[here].unsqueeze(1), tables.sines[here].unsqueeze(1)
+        num_angles = tables.cosines.shape[1]
+        low, high = x[..., :num_angles].clone(), x[..., num_angles : 2 * num_angles].clone()
+        x[..., :num_angles] = low * cosines - high * sines
+        x[..., num_angles : 2 * num_angles] = high * cosines + low * sines
+
+    def route(
+        self, logits: torch.Tensor, top_k: int, *, is_normalised: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choose ``top_k`` experts of ``logits[n, num_experts]`` for each row."""
+        order = torch.sort(logits, dim=-1, descending=True, stable=True).indices
+        ids = order[:, :top_k].sort(dim=-1).values
+        weights = torch.softmax(logits, dim=-1).gather(1, ids)
+        if is_normalised:
+            weights = weights / weights.sum(dim=-1, keepdim=True)
+        return ids.to(torch.int32), weights
+
+    def store_kv(
+        self, pages: KvPages, start_position: int, keys: torch.Tensor, values: torch.Tensor
+    ) -> None:
+        """Write ``keys`` and ``values`` ``[n, num_kv_heads, head_dim]`` from a position on."""
+        for row in range(len(keys)):
+            page, place = divmod(start_position + row, pages.page_tokens)
+            pages.keys[page][place] = keys[row]
+            pages.values[page][place] = values[row]
+
+    def attention(
+        self,
+        q: torch.Tensor,
+        pages: KvPages,
+        start_position: int,
+        *,
+        scale: float,
+        window: int = 0,
+    ) -> torch.Tensor:
+        """Return causal attention of ``q[n, heads, head_dim]``: ``[n, heads * head_dim]``."""
+        n, heads, head_dim = q.shape
+        end = start_position + n
+        num_pages = -(-end // pages.page_tokens)
+        group = heads // pages.num_kv_heads
+        keys = torch.cat(pages.keys[:num_pages])[:end].repeat_interleave(group, dim=1)
+        values = torch.cat(pages.values[:num_pages])[:end].repeat_interleave(group, dim=1)
+        own = torch.arange(start_position, end).unsqueeze(1)
+        other = torch.arange(end).unsqueeze(0)
+        is_hidden = other > own
+        if window > 0:
+            is_hidden |= other <= own - window
+        scores = torch.einsum("nhd,thd->hnt", q, keys) * scale
+        shares = torch.softmax(scores.masked_fill(is_hidden, -torch.inf), dim=-1)
+        return torch.einsum("hnt,thd->nhd", shares, values).reshape(n, heads * head_dim)
+
+    def embed(self, matrix: Matrix, ids: torch.Tensor) -> torch.Tensor:
+        """Return rows ``ids`` (int32 or int64 ``[n]``) of a matrix as f32 ``[n, columns]``."""
+        return weights_of(matrix)[ids.to(torch.int64)]
+
+    def add_gated(self, out: torch.Tensor, x: torch.Tensor, logits: torch.Tensor) -> None:
+        """Add ``sigmoid(logits[n, 1]) * x[n, m]`` to ``out[n, m]``, in place."""
+        out += torch.sigmoid(logits.reshape(-1, 1)) * x
+
+
+def weights_of(matrix: Matrix) -> torch.Tensor:
+    """Return the weights that a matrix stands for, as f32 ``[rows, columns]``."""
+    return torch.from_numpy(unpack(matrix.format, matrix.data, matrix.rows, matrix.columns))

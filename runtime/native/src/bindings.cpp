@@ -1,0 +1,145 @@
+// The Python module: numbers and addresses in, nothing kept. Callers answer for what they point to.
+//
+// Calls that take threads or long give the interpreter lock back; the small ones keep it, because
+// getting it back can cost more than they take.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ops.h"
+#include "pool.h"
+
+namespace nb = nanobind;
+using namespace larder;
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+namespace {
+
+Weights checked_weights(uint64_t address, int format, int64_t rows, int64_t columns) {
+    if (format < 0 || format >= kNumFormats) throw std::invalid_argument("unknown weight format");
+    return weights_at(address, format, rows, columns);
+}
+
+void run_linear(uint64_t x, int64_t n, uint64_t weights, int format, int64_t rows, int64_t columns,
+                uint64_t bias, uint64_t out) {
+    linear(checked_weights(weights, format, rows, columns), floats_at(x), n, floats_at(bias),
+           room_at(out));
+}
+
+void run_gated(uint64_t x, int64_t n, uint64_t gate, int gate_format, uint64_t up, int up_format,
+               uint64_t down, int down_format, int64_t hidden, int64_t width, uint64_t out) {
+    std::vector<Block> blocks{{checked_weights(gate, gate_format, width, hidden),
+                               checked_weights(up, up_format, width, hidden),
+                               checked_weights(down, down_format, hidden, width),
+                               {},
+                               std::vector<float>(static_cast<size_t>(n), 1.0f)}};
+    for (int64_t i = 0; i < n; ++i) blocks[0].rows.push_back(static_cast<int32_t>(i));
+    feed_forward(blocks, floats_at(x), room_at(out));
+}
+
+void run_experts(uint64_t x, int64_t n, int format, int64_t hidden, int64_t width,
+                 const std::vector<uint64_t>& offsets, const std::vector<int32_t>& numbers,
+                 const std::vector<uint64_t>& slots, uint64_t ids, uint64_t weights, int64_t k,
+                 uint64_t out) {
+    if (numbers.size() != slots.size() || offsets.size() != 3)
+        throw std::invalid_argument("experts: lists of unequal length");
+    std::vector<Block> blocks;
+    blocks.reserve(slots.size());
+    for (size_t b = 0; b < slots.size(); ++b) {
+        if (numbers[b] < 0) throw std::invalid_argument("experts: a negative number");
+        blocks.push_back({checked_weights(slots[b] + offsets[0], format, width, hidden),
+                          checked_weights(slots[b] + offsets[1], format, width, hidden),
+                          checked_weights(slots[b] + offsets[2], format, hidden, width),
+                          {},
+                          {}});
+    }
+    assign_rows(blocks, numbers, reinterpret_cast<const int32_t*>(ids), floats_at(weights), n, k);
+    feed_forward(blocks, floats_at(x), room_at(out));
+}
+
+AttentionShape checked_shape(int64_t num_heads, int64_t num_kv_heads, int64_t head_dim,
+                             int64_t page_tokens, size_t num_pages, size_t num_value_pages,
+                             int64_t end_position) {
+    if (num_kv_heads <= 0 || num_heads % num_kv_heads != 0 || page_tokens <= 0)
+        throw std::invalid_argument("attention: heads do not divide");
+    if (num_pages != num_value_pages ||
+        static_cast<int64_t>(num_pages) * page_tokens < end_position)
+        throw std::invalid_argument("attention: positions beyond the pages");
+    return {num_heads, num_kv_heads, head_dim, page_tokens};
+}
+
+void run_attention(uint64_t q, int64_t n, int64_t num_heads, int64_t num_kv_heads,
+                   int64_t head_dim, int64_t page_tokens, const std::vector<uint64_t>& keys,
+                   const std::vector<uint64_t>& values, int64_t start_position, float scale,
+                   int64_t window, uint64_t out) {
+    const AttentionShape shape = checked_shape(num_heads, num_kv_heads, head_dim, page_tokens,
+                                               keys.size(), values.size(), start_position + n);
+    attention(shape, floats_at(q), n, keys, values, start_position, scale, window, room_at(out));
+}
+
+void run_store_kv(uint64_t new_keys, uint64_t new_values, int64_t n, int64_t num_kv_heads,
+                  int64_t head_dim, int64_t page_tokens, const std::vector<uint64_t>& keys,
+                  const std::vector<uint64_t>& values, int64_t start_position) {
+    const AttentionShape shape = checked_shape(num_kv_heads, num_kv_heads, head_dim, page_tokens,
+                                               keys.size(), values.size(), start_position + n);
+    store_kv(shape, keys, values, start_position, n, floats_at(new_keys), floats_at(new_values));
+}
+
+void run_embed(uint64_t weights, int format, int64_t rows, int64_t columns, uint64_t ids,
+               int64_t n, uint64_t out) {
+    const int64_t* const wanted = reinterpret_cast<const int64_t*>(ids);
+    for (int64_t i = 0; i < n; ++i)
+        if (wanted[i] < 0 || wanted[i] >= rows) throw std::out_of_range("embed: id out of range");
+    embed(checked_weights(weights, format, rows, columns), wanted, n, room_at(out));
+}
+
+void run_rms_norm(uint64_t x, int64_t n, int64_t width, uint64_t weight, float eps, uint64_t out) {
+    rms_norm(floats_at(x), n, width, floats_at(weight), eps, room_at(out));
+}
+
+void run_rope(uint64_t x, int64_t n, int64_t heads, int64_t head_dim, int64_t num_angles,
+              uint64_t cosines, uint64_t sines) {
+    rope(room_at(x), n, heads, head_dim, num_angles, floats_at(cosines), floats_at(sines));
+}
+
+void run_route(uint64_t logits, int64_t n, int64_t num_experts, int64_t k, bool is_normalised,
+               uint64_t ids, uint64_t weights) {
+    if (k < 1 || k > num_experts) throw std::invalid_argument("route: top-k out of range");
+    route(floats_at(logits), n, num_experts, k, is_normalised, reinterpret_cast<int32_t*>(ids),
+          room_at(weights));
+}
+
+void run_add_gated(uint64_t out, uint64_t x, uint64_t logits, int64_t n, int64_t width) {
+    add_gated(room_at(out), floats_at(x), floats_at(logits), n, width);
+}
+
+double run_read_bandwidth(uint64_t data, int64_t num_bytes, int num_threads) {
+    return read_bandwidth(reinterpret_cast<const uint8_t*>(data), num_bytes, num_threads);
+}
+
+}  // namespace
+
+NB_MODULE(_native, module) {
+    module.def("linear", &run_linear, Unlocked());
+    module.def("gated", &run_gated, Unlocked());
+    module.def("experts", &run_experts, Unlocked());
+    module.def("attention", &run_attention, Unlocked());
+    module.def("read_bandwidth", &run_read_bandwidth, Unlocked());
+    module.def("store_kv", &run_store_kv);
+    module.def("embed", &run_embed);
+    module.def("rms_norm", &run_rms_norm);
+    module.def("rope", &run_rope);
+    module.def("route", &run_route);
+    module.def("add_gated", &run_add_gated);
+    module.def("instruction_set", [] { return std::string(table().name); });
+    module.def("select_instruction_set",
+               [](const std::string& name) { return select_table(name.c_str()); });
+    module.def("num_threads", [] { return pool::num_threads(); });
+    module.def("set_num_threads", [](int count) { pool::set_num_threads(count); });
+    module.attr("GROUP_SIZE") = kGroup;
+    module.attr("ROW_BLOCK") = kRowBlock;
+}

@@ -1,0 +1,30 @@
+// The kernels of one instruction set, from the vector operations included before.
+//
+// Included by one source file for each instruction set. Everything is in an unnamed namespace and
+// no standard templates are used, so that no function compiled for one instruction set can be
+// taken by the linker for code that runs on another.
+#pragma once
+
+#include "table.h"
+
+#include "kernel_plain.h"
+
+#include "kernel_grouped.h"
+
+#include "kernel_softmax.h"
+
+namespace larder {
+
+const KernelTable& LARDER_TABLE() {
+    static const KernelTable kernels{
+        kTableName,
+        {dot_plain<LoadF32>, dot_plain<LoadF16>, dot_plain<LoadBf16>, dot_grouped<GroupQ8>,
+         dot_grouped<GroupQ4>},
+        activate,
+        exponentials,
+        accumulate,
+    };
+    return kernels;
+}
+
+}  // namespace larder

@@ -1,0 +1,177 @@
+// Threads that wait for jobs: they spin for a moment after a job, then sleep.
+//
+// A job is published by storing its fields and then its generation in the ticket:
+//
+//     ticket = generation (32 bits) | index of the next task (32 bits)
+//
+// A thread takes a task by raising the ticket with compare-and-swap, which fails once the
+// generation has moved on: a late thread can neither take a task of a job that it read before nor
+// keep a caller waiting. The pool is never destroyed: at the end of the process its threads sleep
+// and touch nothing.
+#include "pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#ifndef _WIN32
+#include <pthread.h>
+#endif
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+namespace larder::pool {
+namespace {
+
+constexpr int kSpinsBetweenClocks = 64;
+constexpr auto kSpinTime = std::chrono::microseconds(60);
+
+inline void relax() {
+#if defined(__x86_64__) || defined(_M_X64)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+// Whether the condition came true within the spin time.
+template <class Condition>
+bool spin_until(Condition condition) {
+    const auto end = std::chrono::steady_clock::now() + kSpinTime;
+    do {
+        for (int i = 0; i < kSpinsBetweenClocks; ++i) {
+            if (condition()) return true;
+            relax();
+        }
+    } while (std::chrono::steady_clock::now() < end);
+    return condition();
+}
+
+class Pool {
+public:
+    void run(int64_t num_tasks, Task task, void* context) {
+        const std::lock_guard<std::mutex> turn(callers_);
+        grow();
+        num_tasks_.store(num_tasks, std::memory_order_relaxed);
+        task_.store(task, std::memory_order_relaxed);
+        context_.store(context, std::memory_order_relaxed);
+        num_left_.store(num_tasks, std::memory_order_relaxed);
+        const uint32_t generation = generation_.load(std::memory_order_relaxed) + 1;
+        ticket_.store(static_cast<uint64_t>(generation) << 32, std::memory_order_seq_cst);
+        generation_.store(generation, std::memory_order_seq_cst);
+        if (num_sleeping_.load(std::memory_order_seq_cst) > 0) generation_.notify_all();
+        work();
+        wait_for_end();
+    }
+
+    int num_threads() const { return num_wanted_.load(std::memory_order_relaxed) + 1; }
+
+    void set_num_threads(int count) {
+        num_wanted_.store(std::max(0, count - 1), std::memory_order_relaxed);
+    }
+
+private:
+    void grow() {
+        while (static_cast<int>(num_started_) < num_wanted_.load(std::memory_order_relaxed)) {
+            const int number = num_started_++;
+            std::thread([this, number] { serve(number); }).detach();
+        }
+    }
+
+    // Take tasks of the present job until none is left.
+    void work() {
+        uint64_t ticket = ticket_.load(std::memory_order_acquire);
+        while (true) {
+            const Task task = task_.load(std::memory_order_relaxed);
+            void* const context = context_.load(std::memory_order_relaxed);
+            const int64_t index = static_cast<int64_t>(ticket & 0xffffffffu);
+            if (index >= num_tasks_.load(std::memory_order_relaxed)) return;
+            // Success shows that the fields above belong to this ticket's generation: the job
+            // cannot end, nor the next one begin, before the task taken here is done.
+            if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+                                               std::memory_order_acquire))
+                continue;
+            task(context, index);
+            if (num_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) num_left_.notify_all();
+            ticket = ticket_.load(std::memory_order_acquire);
+        }
+    }
+
+    void wait_for_end() {
+        const auto is_done = [this] { return num_left_.load(std::memory_order_acquire) == 0; };
+        if (spin_until(is_done)) return;
+        for (int64_t left = num_left_.load(std::memory_order_acquire); left != 0;
+             left = num_left_.load(std::memory_order_acquire))
+            num_left_.wait(left, std::memory_order_acquire);
+    }
+
+    void serve(int number) {
+        uint32_t seen = 0;
+        while (true) {
+            const auto is_new = [&] {
+                return generation_.load(std::memory_order_seq_cst) != seen;
+            };
+            if (!spin_until(is_new)) {
+                num_sleeping_.fetch_add(1, std::memory_order_seq_cst);
+                generation_.wait(seen, std::memory_order_seq_cst);
+                num_sleeping_.fetch_sub(1, std::memory_order_seq_cst);
+            }
+            seen = generation_.load(std::memory_order_seq_cst);
+            if (number < num_wanted_.load(std::memory_order_relaxed)) work();
+        }
+    }
+
+    std::mutex callers_;
+    std::atomic<int> num_wanted_{
+        static_cast<int>(std::max(1u, std::thread::hardware_concurrency())) - 1};
+    int num_started_ = 0;  // guarded by callers_
+    std::atomic<int> num_sleeping_{0};
+    alignas(64) std::atomic<uint32_t> generation_{0};
+    alignas(64) std::atomic<uint64_t> ticket_{0};
+    std::atomic<Task> task_{nullptr};
+    std::atomic<void*> context_{nullptr};
+    std::atomic<int64_t> num_tasks_{0};
+    alignas(64) std::atomic<int64_t> num_left_{0};
+};
+
+std::atomic<Pool*> the_pool{nullptr};
+
+// A forked child has no threads but its own: it starts with a fresh pool of the same size.
+void replace_pool() {
+    Pool* const fresh = new Pool;
+    if (const Pool* old = the_pool.load()) fresh->set_num_threads(old->num_threads());
+    the_pool.store(fresh);
+}
+
+Pool& instance() {
+    static const bool is_made = [] {
+        the_pool.store(new Pool);
+#ifndef _WIN32
+        pthread_atfork(nullptr, nullptr, replace_pool);
+#endif
+        return true;
+    }();
+    static_cast<void>(is_made);
+    return *the_pool.load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+void run(int64_t num_tasks, Task task, void* context) {
+    Pool& pool = instance();
+    if (num_tasks <= 1 || pool.num_threads() == 1) {
+        for (int64_t i = 0; i < num_tasks; ++i) task(context, i);
+        return;
+    }
+    pool.run(num_tasks, task, context);
+}
+
+int num_threads() { return instance().num_threads(); }
+
+void set_num_threads(int count) { instance().set_num_threads(count); }
+
+}  // namespace larder::pool

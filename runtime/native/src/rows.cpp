@@ -1,0 +1,93 @@
+// Operations on each row alone that are too small for threads: norm, rotary turn, gather, gate.
+//
+// Written as plain loops: without contraction every element has the same bits however the compiler
+// groups them, and sums go over a fixed number of partial sums.
+#include <cmath>
+
+#include "exponential.h"
+#include "half.h"
+#include "ops.h"
+
+namespace larder {
+
+void rms_norm(const float* x, int64_t n, int64_t width, const float* weight, float eps,
+              float* out) {
+    for (int64_t i = 0; i < n; ++i) {
+        const float* const row = x + i * width;
+        float sums[kPad] = {};
+        int64_t c = 0;
+        for (; c + kPad <= width; c += kPad)
+            for (int64_t l = 0; l < kPad; ++l) sums[l] += row[c + l] * row[c + l];
+        for (int64_t l = 0; c + l < width; ++l) sums[l] += row[c + l] * row[c + l];
+        for (int64_t half = kPad / 2; half > 0; half /= 2)
+            for (int64_t l = 0; l < half; ++l) sums[l] += sums[l + half];
+        const float factor = 1.0f / std::sqrt(sums[0] / static_cast<float>(width) + eps);
+        float* const result = out + i * width;
+        for (int64_t k = 0; k < width; ++k) result[k] = (row[k] * factor) * weight[k];
+    }
+}
+
+void rope(float* x, int64_t n, int64_t heads, int64_t head_dim, int64_t num_angles,
+          const float* cosines, const float* sines) {
+    for (int64_t i = 0; i < n; ++i) {
+        const float* const cosine = cosines + i * num_angles;
+        const float* const sine = sines + i * num_angles;
+        for (int64_t h = 0; h < heads; ++h) {
+            float* const low = x + (i * heads + h) * head_dim;
+            float* const high = low + num_angles;
+            for (int64_t a = 0; a < num_angles; ++a) {
+                const float turned = low[a] * cosine[a] - high[a] * sine[a];
+                high[a] = high[a] * cosine[a] + low[a] * sine[a];
+                low[a] = turned;
+            }
+        }
+    }
+}
+
+namespace {
+
+float weight_at(const Weights& weights, int64_t row, int64_t column) {
+    const uint8_t* const plain = weights.data + row * weights.row_bytes;
+    switch (weights.format) {
+        case Format::F32: {
+            float value;
+            std::memcpy(&value, plain + 4 * column, sizeof value);
+            return value;
+        }
+        case Format::F16:
+            return float_of_f16(plain + 2 * column);
+        case Format::BF16:
+            return float_of_bf16(plain + 2 * column);
+        default:
+            break;
+    }
+    const bool is_q8 = weights.format == Format::Q8G32;
+    const int64_t group_bytes = 16 + (is_q8 ? 256 : 128);
+    const int64_t num_groups = (weights.columns + kGroup - 1) / kGroup;
+    const uint8_t* const group =
+        weights.data + (row / kRowBlock * num_groups + column / kGroup) * group_bytes;
+    const float scale = float_of_f16(group + 2 * (row % kRowBlock));
+    const int64_t inside = column % kGroup;
+    const int64_t quad = inside / 4;
+    const int64_t lane = row % kRowBlock * 4 + inside % 4;
+    if (is_q8) return static_cast<float>(static_cast<int8_t>(group[16 + quad * 32 + lane])) * scale;
+    const uint8_t pair = group[16 + quad % 4 * 32 + lane];
+    return static_cast<float>((quad < 4 ? pair & 15 : pair >> 4) - 8) * scale;
+}
+
+}  // namespace
+
+void embed(const Weights& weights, const int64_t* ids, int64_t n, float* out) {
+    for (int64_t i = 0; i < n; ++i)
+        for (int64_t c = 0; c < weights.columns; ++c)
+            out[i * weights.columns + c] = weight_at(weights, ids[i], c);
+}
+
+void add_gated(float* out, const float* x, const float* logits, int64_t n, int64_t width) {
+    for (int64_t i = 0; i < n; ++i) {
+        const float gate = 1.0f / (1.0f + exponential(-logits[i]));
+        for (int64_t c = 0; c < width; ++c) out[i * width + c] += gate * x[i * width + c];
+    }
+}
+
+}  // namespace larder
