@@ -15,7 +15,6 @@ CLOSE_WAIT_MS = 2000
 TERMINATE_WAIT_MS = 2000
 """From there to ending it by force."""
 _FORCE_WAIT_MS = 5000
-_MAX_LOG_BYTES = 1 << 20
 _TAIL_BYTES = 16 << 10
 _TAIL_LINES = 40
 
@@ -142,18 +141,18 @@ class RuntimeProcess(QObject):
         self.state_changed.emit(state)
 
     def _open_log(self) -> int:
-        """Point the child's error stream to its log; return where its part will begin."""
+        """Point the child's error stream to its log; return where its part will begin.
+
+        The child keeps the log short; here stands only what it says before it does so.
+        """
         if not self._command.log_path:
             self._process.setStandardErrorFile(QProcess.nullDevice())
             return 0
         path = Path(self._command.log_path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            size_bytes = path.stat().st_size if path.exists() else 0
-            if size_bytes > _MAX_LOG_BYTES:
-                path.replace(path.with_suffix(".1.log"))
-                size_bytes = 0
-            path.touch()
+            path.touch(mode=0o600)
+            size_bytes = path.stat().st_size
         except OSError:
             # Without a place for logs the runtime still works; it only cannot be looked into.
             self._process.setStandardErrorFile(QProcess.nullDevice())
@@ -168,7 +167,9 @@ class RuntimeProcess(QObject):
         try:
             with Path(self._command.log_path).open("rb") as log:
                 end = log.seek(0, 2)
-                log.seek(max(self._log_start, end - _TAIL_BYTES))
+                # A log that is shorter than it was has been begun anew by the child.
+                start = self._log_start if self._log_start <= end else 0
+                log.seek(max(start, end - _TAIL_BYTES))
                 text = log.read(_TAIL_BYTES).decode("utf-8", "replace")
         except OSError:
             return ()

@@ -1,0 +1,142 @@
+"""The database file of the chats: opening, the schema and its migrations, damage."""
+
+import contextlib
+import dataclasses
+import sqlite3
+from pathlib import Path
+
+from app.state.json_file import set_aside
+
+SCHEMA_VERSION = 1
+_BUSY_WAIT_S = 1.0
+"""How long the window may wait for another program that writes chats."""
+_MAX_CHECKED_BYTES = 64 << 20
+"""A larger file is not read whole at the start."""
+_DAMAGE = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB"})
+
+# Messages are a tree in each chat: versions of an answer, or wordings of a question, have the same
+# parent. ``leaf_id`` is the end of the branch that is shown. Ids grow with time.
+_MIGRATIONS = (
+    """
+    CREATE TABLE chats (
+        chat_id INTEGER PRIMARY KEY,
+        title TEXT NOT NULL,
+        changed_at_s REAL NOT NULL,
+        deleted_at_s REAL,
+        leaf_id INTEGER
+    );
+    CREATE INDEX chats_by_time ON chats (changed_at_s);
+    CREATE TABLE messages (
+        message_id INTEGER PRIMARY KEY,
+        chat_id INTEGER NOT NULL,
+        parent_id INTEGER,
+        role TEXT NOT NULL,
+        text TEXT NOT NULL,
+        token_ids BLOB NOT NULL,
+        ending TEXT NOT NULL,
+        stats BLOB,
+        model_name TEXT NOT NULL
+    );
+    CREATE INDEX messages_by_chat ON messages (chat_id);
+    CREATE TABLE drafts (chat_id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+    """,
+)
+_WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, tokenize='trigram')"
+
+
+class NewerDatabaseError(Exception):
+    """The file was written by a newer version of this program."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChatDatabase:
+    """An open database with the current schema."""
+
+    connection: sqlite3.Connection
+    has_words: bool
+    """The full-text table is there."""
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether an error says that the file itself is broken."""
+    return getattr(error, "sqlite_errorname", "").startswith(tuple(_DAMAGE))
+
+
+def open_memory() -> ChatDatabase:
+    """Return an empty database that lasts as long as it is open."""
+    return _ready(sqlite3.connect(":memory:", isolation_level=None))
+
+
+def open_file(path: Path) -> ChatDatabase:
+    """Open or make the file.
+
+    Raises ``sqlite3.DatabaseError`` if it is damaged or cannot be written, ``OSError`` if its
+    folder cannot be made, ``NewerDatabaseError``.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=_BUSY_WAIT_S, isolation_level=None)
+    try:
+        connection.execute("PRAGMA journal_mode=WAL")
+        if path.stat().st_size <= _MAX_CHECKED_BYTES:
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if verdict != "ok":
+                raise _damaged(verdict)
+        return _ready(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def copy_readable(path: Path, target: sqlite3.Connection) -> bool:
+    """Copy what can be read of a file that cannot be written; return whether it worked."""
+    if not path.is_file():
+        return False
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        with contextlib.suppress(sqlite3.Error):
+            source = sqlite3.connect(f"{path.absolute().as_uri()}?{options}", uri=True)
+            with contextlib.closing(source):
+                (version,) = source.execute("PRAGMA user_version").fetchone()
+                if 0 < version <= SCHEMA_VERSION:
+                    source.backup(target)
+                    return True
+    return False
+
+
+def set_database_aside(path: Path) -> Path:
+    """Rename a damaged file, its journal beside it, and return the new name."""
+    aside = set_aside(path)
+    for ending in ("-wal", "-shm"):
+        journal = path.with_name(path.name + ending)
+        if journal.exists():
+            journal.replace(aside.with_name(aside.name + ending))
+    return aside
+
+
+def _damaged(verdict: str) -> sqlite3.DatabaseError:
+    """Return the error for a file that opens and is broken inside."""
+    error = sqlite3.DatabaseError(verdict)
+    error.sqlite_errorname = "SQLITE_CORRUPT"
+    return error
+
+
+def _ready(connection: sqlite3.Connection) -> ChatDatabase:
+    """Bring the schema up to date."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > SCHEMA_VERSION:
+        raise NewerDatabaseError(f"schema {version}, known is {SCHEMA_VERSION}")
+    for number, statements in enumerate(_MIGRATIONS[version:], start=version + 1):
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {statements} PRAGMA user_version={number}; COMMIT;"
+        )
+    return ChatDatabase(connection, _make_words(connection))
+
+
+def _make_words(connection: sqlite3.Connection) -> bool:
+    """Make the full-text table; False where SQLite was built without it."""
+    try:
+        connection.execute(_WORDS)
+    except sqlite3.OperationalError as error:
+        if "no such module" in str(error) or "no such tokenizer" in str(error):
+            return False
+        raise
+    return True

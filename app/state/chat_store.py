@@ -1,0 +1,342 @@
+"""Keeps chats in a database file, and in memory while that is not possible."""
+
+import contextlib
+import sqlite3
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from app.state.chat_database import (
+    ChatDatabase,
+    NewerDatabaseError,
+    copy_readable,
+    is_damage,
+    open_file,
+    open_memory,
+    set_database_aside,
+)
+from app.state.chat_queries import (
+    copy_to_disk,
+    end_growing,
+    headings,
+    index,
+    newest_id,
+    remove_deleted,
+)
+from app.state.chat_rows import branch_of, leaf_below
+from app.state.chat_values import AnswerEnd, ChatHeading, ChatNotice, Message
+from runtime.protocol.chat import Role
+
+UNDO_TIME_S = 600.0
+"""A deleted chat can be brought back for this long; afterwards a start removes it."""
+_Result = TypeVar("_Result")
+_Action = Callable[[sqlite3.Connection], _Result]
+
+
+class ChatStore:
+    """All chats of this person. Every change is on the drive when the method returns.
+
+    A file that is damaged is set aside and a new one begun. While the file cannot be written
+    everything is kept in memory; ``try_to_save`` moves it to the file. ``take_notices`` says what
+    a person has to know. Threads: one thread, the window's.
+    """
+
+    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._now = now
+        self._notices: list[tuple[ChatNotice, str]] = []
+        self._is_saved = True
+        self._touched: set[int] = set()
+        self._database = self._open()
+        self._last_id = self._run(lambda _: newest_id(self._database))
+        self._tidy()
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether chats are in the file, and not in memory only."""
+        return self._is_saved
+
+    def take_notices(self) -> list[tuple[ChatNotice, str]]:
+        """Return what happened since the last call."""
+        notices, self._notices = self._notices, []
+        return notices
+
+    def headings(self, search: str = "") -> list[ChatHeading]:
+        """Return the chats, newest first; with a search those that have these words in them."""
+        wanted = search.strip()
+        return self._run(lambda _: headings(self._database, wanted))
+
+    def messages(self, chat_id: int) -> list[Message]:
+        """Return the branch of a chat that is shown, from its first message to its last."""
+        return self._run(lambda connection: branch_of(connection, chat_id))
+
+    def parent_of(self, message_id: int) -> int | None:
+        """Return what a message follows; None for the first of a chat."""
+
+        def find(connection: sqlite3.Connection) -> int | None:
+            row = connection.execute(
+                "SELECT parent_id FROM messages WHERE message_id=?", (message_id,)
+            ).fetchone()
+            return row[0] if row else None
+
+        return self._run(find)
+
+    def new_chat(self, title: str) -> int:
+        """Make a chat without messages and return its id."""
+        chat_id = self._new_id()
+        self._change(
+            chat_id,
+            "INSERT INTO chats VALUES (?, ?, ?, NULL, NULL)",
+            (chat_id, title, self._now()),
+        )
+        return chat_id
+
+    def add_message(
+        self, chat_id: int, parent_id: int | None, role: Role, text: str, model_name: str = ""
+    ) -> int:
+        """Add a message after another (None: as a first one), show its branch, return its id.
+
+        An answer begins as growing, everything else is finished.
+        """
+        message_id = self._new_id()
+        ending = AnswerEnd.GROWING if role is Role.ASSISTANT else AnswerEnd.FINISHED
+
+        def add(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO messages VALUES (?, ?, ?, ?, ?, x'', ?, NULL, ?)",
+                (message_id, chat_id, parent_id, role.value, text, ending.value, model_name),
+            )
+            connection.execute(
+                "UPDATE chats SET leaf_id=?, changed_at_s=? WHERE chat_id=?",
+                (message_id, self._now(), chat_id),
+            )
+            if ending is not AnswerEnd.GROWING:
+                index(self._database, message_id, text)
+
+        self._touch(chat_id)
+        self._run(add, is_durable=True)
+        return message_id
+
+    def grow(self, chat_id: int, message_id: int, text: str, token_ids: Sequence[int]) -> None:
+        """Save the state of a growing answer: safe against a kill, not yet a power cut."""
+        self._touch(chat_id)
+        self._run(
+            lambda connection: connection.execute(
+                "UPDATE messages SET text=?, token_ids=? WHERE message_id=?",
+                (text, _packed(token_ids), message_id),
+            )
+        )
+
+    def settle(self, chat_id: int, message: Message) -> None:
+        """Save an answer that has ended."""
+        stats = msgspec.msgpack.encode(message.stats) if message.stats is not None else None
+
+        def settle(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE messages SET text=?, token_ids=?, ending=?, stats=? WHERE message_id=?",
+                (message.text, _packed(message.token_ids), message.end.value, stats,
+                 message.message_id),
+            )  # fmt: skip
+            connection.execute(
+                "UPDATE chats SET changed_at_s=? WHERE chat_id=?", (self._now(), chat_id)
+            )
+            index(self._database, message.message_id, message.text)
+
+        self._touch(chat_id)
+        self._run(settle, is_durable=True)
+
+    def remove_message(self, chat_id: int, message_id: int) -> None:
+        """Remove an answer of which nothing came; its question becomes the end of the chat."""
+
+        def remove(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE chats SET leaf_id=(SELECT parent_id FROM messages WHERE message_id=?)"
+                " WHERE chat_id=?",
+                (message_id, chat_id),
+            )
+            connection.execute("DELETE FROM messages WHERE message_id=?", (message_id,))
+
+        self._touch(chat_id)
+        self._run(remove, is_durable=True)
+
+    def show_branch(self, chat_id: int, message_id: int) -> None:
+        """Show the branch of a message, on to its newest end."""
+        self._touch(chat_id)
+        self._run(
+            lambda connection: connection.execute(
+                "UPDATE chats SET leaf_id=? WHERE chat_id=?",
+                (leaf_below(connection, chat_id, message_id), chat_id),
+            ),
+            is_durable=True,
+        )
+
+    def rename_chat(self, chat_id: int, title: str) -> None:
+        """Give a chat another title."""
+        self._change(chat_id, "UPDATE chats SET title=? WHERE chat_id=?", (title, chat_id))
+
+    def delete_chat(self, chat_id: int) -> None:
+        """Take a chat out of sight; ``undelete_chat`` brings it back for a while."""
+        self._change(
+            chat_id, "UPDATE chats SET deleted_at_s=? WHERE chat_id=?", (self._now(), chat_id)
+        )
+
+    def undelete_chat(self, chat_id: int) -> None:
+        """Bring a deleted chat back."""
+        self._change(chat_id, "UPDATE chats SET deleted_at_s=NULL WHERE chat_id=?", (chat_id,))
+
+    def draft(self, chat_id: int) -> str:
+        """Return the unsent text of a chat; 0 stands for a new one."""
+
+        def find(connection: sqlite3.Connection) -> str:
+            row = connection.execute(
+                "SELECT text FROM drafts WHERE chat_id=?", (chat_id,)
+            ).fetchone()
+            return row[0] if row else ""
+
+        return self._run(find)
+
+    def set_draft(self, chat_id: int, text: str) -> None:
+        """Keep the unsent text of a chat; empty forgets it."""
+        self._touch(chat_id)
+
+        def keep(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM drafts WHERE chat_id=?", (chat_id,))
+            if text:
+                connection.execute("INSERT INTO drafts VALUES (?, ?)", (chat_id, text))
+
+        self._run(keep)
+
+    def try_to_save(self) -> bool:
+        """Move what is only in memory to the file; return whether all is saved now."""
+        if self._is_saved:
+            return True
+        try:
+            fresh = self._copied()
+        except (sqlite3.DatabaseError, OSError, NewerDatabaseError):
+            return False
+        self._database.connection.close()
+        self._database = fresh
+        self._is_saved = True
+        self._touched.clear()
+        self._notices.append((ChatNotice.SAVED_AGAIN, str(self._path)))
+        return True
+
+    def close(self) -> None:
+        """Save what can be saved and close the file."""
+        self.try_to_save()
+        self._database.connection.close()
+
+    def _copied(self) -> ChatDatabase:
+        """Return the file opened again, with everything from memory in it."""
+        memory = self._database.connection
+        fresh = open_file(self._path)
+        try:
+            memory.execute("ATTACH DATABASE ? AS disk", (str(self._path),))
+            try:
+                self._transact(
+                    lambda _: copy_to_disk(
+                        self._database, self._touched, has_disk_words=fresh.has_words
+                    ),
+                    is_durable=True,
+                )
+            finally:
+                memory.execute("DETACH DATABASE disk")
+        except sqlite3.DatabaseError:
+            fresh.connection.close()
+            raise
+        return fresh
+
+    def _open(self) -> ChatDatabase:
+        try:
+            return open_file(self._path)
+        except sqlite3.DatabaseError as error:
+            reason = str(error)
+            if is_damage(error):
+                with contextlib.suppress(sqlite3.DatabaseError, OSError):
+                    aside = set_database_aside(self._path)
+                    database = open_file(self._path)
+                    self._notices.append((ChatNotice.DAMAGED_SET_ASIDE, str(aside)))
+                    return database
+        except OSError as error:
+            reason = error.strerror or str(error)
+        except NewerDatabaseError as error:
+            reason = str(error)
+        return self._open_memory(reason)
+
+    def _open_memory(self, reason: str) -> ChatDatabase:
+        """Go on in memory, with what can be read of the file."""
+        self._is_saved = False
+        self._notices.append((ChatNotice.NOT_SAVED, reason))
+        database = open_memory()
+        if copy_readable(self._path, database.connection):
+            return ChatDatabase(database.connection, self._has_words(database.connection))
+        return database
+
+    @staticmethod
+    def _has_words(connection: sqlite3.Connection) -> bool:
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name='words'").fetchone()
+        return found is not None
+
+    def _run(self, action: _Action[_Result], *, is_durable: bool = False) -> _Result:
+        """Carry out an action as one transaction, in memory if the file fails.
+
+        Durable is one wait for the drive; otherwise the system writes when it likes, in order.
+        """
+        try:
+            return self._transact(action, is_durable=is_durable)
+        except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+            raise
+        except sqlite3.DatabaseError as error:
+            if not self._is_saved:
+                raise
+            self._database.connection.close()
+            self._database = self._open() if is_damage(error) else self._open_memory(str(error))
+            return self._transact(action, is_durable=is_durable)
+
+    def _transact(self, action: _Action[_Result], *, is_durable: bool) -> _Result:
+        connection = self._database.connection
+        connection.execute(f"PRAGMA synchronous={'FULL' if is_durable else 'NORMAL'}")
+        connection.execute("BEGIN")
+        try:
+            result = action(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            # A failed commit, and some failures before it, have already ended the transaction.
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return result
+
+    def _change(self, chat_id: int, statement: str, values: tuple[object, ...]) -> None:
+        self._touch(chat_id)
+        self._run(lambda connection: connection.execute(statement, values), is_durable=True)
+
+    def _touch(self, chat_id: int) -> None:
+        """Note a chat whose state in the file may be older than in memory."""
+        self._touched.add(chat_id)
+        if self._is_saved:
+            # Only what happens from the last good write on has to be carried over.
+            self._touched = {chat_id}
+
+    def _new_id(self) -> int:
+        """Return an id that is newer than all others, in microseconds since 1970."""
+        self._last_id = max(int(self._now() * 1e6), self._last_id + 1)
+        return self._last_id
+
+    def _tidy(self) -> None:
+        """End answers that were cut off, and remove what was deleted long ago."""
+
+        def tidy(_: sqlite3.Connection) -> None:
+            end_growing(self._database)
+            remove_deleted(self._database, self._now() - UNDO_TIME_S)
+
+        self._run(tidy)
+
+
+def _packed(token_ids: Sequence[int]) -> bytes:
+    """Return ids as the bytes that ``chat_rows`` unpacks."""
+    return array("i", token_ids).tobytes()
