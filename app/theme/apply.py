@@ -4,8 +4,16 @@ import functools
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QFile, Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette
-from PySide6.QtGui import QPixmap
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontDatabase,
+    QGuiApplication,
+    QIcon,
+    QPainter,
+    QPalette,
+    QPixmap,
+)
 from PySide6.QtWidgets import QApplication
 
 from app.theme import metrics
@@ -74,7 +82,7 @@ def _svg_source(name: str) -> bytes:
 
 @functools.cache
 def icon(name: str, colour: str, size: int = 20) -> QIcon:
-    """Return an icon of ``resources/icons`` drawn in a colour, sharp on screens of double density."""
+    """Return an icon of ``resources/icons`` in a colour, sharp on dense screens."""
     from PySide6.QtSvg import QSvgRenderer
 
     source = _svg_source(name).replace(b"#000", colour.encode())

@@ -1,7 +1,7 @@
 """The style sheet of the whole window, made from a palette.
 
-Widgets choose a look by the dynamic property ``look`` (``card``, ``primary``, ``quiet`` …), never by
-a colour of their own.
+Widgets choose a look by the dynamic property ``look`` (``card``, ``primary``, ``quiet`` …), never
+by a colour of their own.
 """
 
 from app.theme import metrics
@@ -81,7 +81,9 @@ QToolButton[look="rail"] {{
   border: 1px solid transparent; border-radius: {metrics.CONTROL_RADIUS}px; padding: 6px 2px;
   color: {p.dim}; font-size: {metrics.BODY_PX}px;
 }}
-QToolButton[look="rail"]:checked {{ background: {p.own}; color: {p.accent_text}; font-weight: 600; }}
+QToolButton[look="rail"]:checked {{
+  background: {p.own}; color: {p.accent_text}; font-weight: 600;
+}}
 QToolButton[look="rail"]:focus {{ border: 1px solid {p.focus}; }}
 QRadioButton, QCheckBox {{ background: transparent; spacing: 8px; }}
 QRadioButton:focus, QCheckBox:focus {{ color: {p.accent_text}; }}

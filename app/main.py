@@ -1,0 +1,272 @@
+"""The only place that builds the window's objects and connects them."""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+
+from PySide6.QtCore import QObject, Qt, QTimer
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.link.client import RuntimeClient
+from app.link.process import RuntimeCommand, RuntimeProcess
+from app.state.chat import ChatState
+from app.state.folders import AppFolders, app_folders, demo_folder
+from app.state.library import LibraryState
+from app.state.session import Session
+from app.state.settings import SettingNotice, SettingsState
+from app.state.stages import Stage
+from app.state.telemetry import TelemetryState
+from app.text.errors import sentence
+from app.text.notices import chat_notice, setting_notice
+from app.text.words import SettingWords, ShellWords, StripWords
+from app.theme.apply import application_icon, apply_theme, load_fonts, palette_for
+from app.theme.palette import Palette
+from app.views.chat_view import ChatView
+from app.views.drop_zone import DropTarget
+from app.views.main_window import MainWindow
+from app.views.rail import Page
+from runtime.protocol.errors import ErrorReport
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StartOptions:
+    """What the command line asks of the window."""
+
+    folder: str = ""
+    """A model folder to load at once."""
+    is_demo_wanted: bool = True
+    """List the demo model, and load it on the first start."""
+    runtime_arguments: tuple[str, ...] = ()
+
+
+class Program(QObject):
+    """The window with its state; owns every object and their connections.
+
+    Threads: window thread.
+    """
+
+    def __init__(self, options: StartOptions, environment: Mapping[str, str]) -> None:
+        super().__init__()
+        self._options = options
+        self.folders: AppFolders = app_folders(environment)
+        self.settings = SettingsState(self.folders.settings_file, self)
+        demo = str(demo_folder(environment)) if options.is_demo_wanted else ""
+        self.library = LibraryState(self.folders.library_file, demo, self)
+        command = RuntimeCommand(options.runtime_arguments, str(self.folders.runtime_log))
+        self.client = RuntimeClient(RuntimeProcess(command, self), self)
+        self.session = Session(self.client, self.settings, self.library, self)
+        self.chat = ChatState(self.folders.chats_file, self.session, self.settings, self)
+        self.telemetry = TelemetryState(self)
+        self._palette: Palette = palette_for(self.settings.values.theme)
+        self._apply_palette()
+        self.window = MainWindow(self._palette)
+        self.window.setWindowIcon(application_icon())
+        self.window.take_geometry(self.settings.values.window_geometry)
+        self._drop = DropTarget(self.window)
+        self._is_closed = False
+        self._add_pages()
+        self._connect()
+        self._show_stage()
+        self._show_notices()
+
+    @property
+    def chat_view(self) -> ChatView:
+        """The Chat page, which always exists."""
+        view = self.window.page(Page.CHAT)
+        assert isinstance(view, ChatView)
+        return view
+
+    def show(self) -> None:
+        """Show the window; the runtime starts once the first picture is on the screen."""
+        self.window.show_page(Page.CHAT)
+        self.window.show()
+        self.chat_view.focus_question()
+        QTimer.singleShot(0, self, self._begin)
+
+    def close(self) -> None:
+        """Save everything and end the runtime; called once, by the window's closing."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.settings.change(window_geometry=self.window.geometry_text())
+        self.chat.close()
+        self.session.shutdown()
+        self.settings.close()
+
+    def open_folder(self, folder: str) -> None:
+        """Look at a folder on the Models page."""
+        self.window.show_page(Page.MODELS)
+        self.session.drop_folder(folder)
+
+    def _begin(self) -> None:
+        self.session.start()
+        values = self.settings.values
+        if self._options.folder:
+            self.session.load_folder(self._options.folder)
+        elif values.last_folder and values.load_last_model:
+            self.session.load_folder(values.last_folder, values.last_plan)
+        elif not values.last_folder and self.library.demo_folder:
+            self.session.load_folder(self.library.demo_folder)
+
+    def _add_pages(self) -> None:
+        self.window.add_page(Page.CHAT, self._make_chat)
+        self.window.add_page(Page.MODELS, self._make_models)
+        self.window.add_page(Page.MONITOR, self._make_monitor)
+        self.window.add_page(Page.SETTINGS, self._make_settings)
+        self.window.page(Page.CHAT)
+
+    def _make_chat(self) -> ChatView:
+        view = ChatView(self.chat, self.session, self._palette)
+        view.models_wanted.connect(lambda: self.window.show_page(Page.MODELS))
+        return view
+
+    def _make_models(self) -> QWidget:
+        from app.views.models_view import ModelsView
+
+        view = ModelsView(self.library, self.session, self._palette)
+        view.start_clicked.connect(lambda: self.window.show_page(Page.CHAT))
+        self._drop.hover_changed.connect(view.drop_zone.show_hover)
+        self.window.open_wanted.connect(view.drop_zone.choose)
+        return view
+
+    def _make_monitor(self) -> QWidget:
+        from app.views.monitor_view import MonitorView
+
+        view = MonitorView(self.session, self._palette)
+        view.show_answer(self.chat_view.last_stats())
+        self.chat.answer_ended.connect(lambda: view.show_answer(self.chat_view.last_stats()))
+        return view
+
+    def _make_settings(self) -> QWidget:
+        from app.views.settings_view import SettingsView
+
+        files = {
+            SettingWords.SETTINGS_FILE: str(self.folders.settings),
+            SettingWords.CHATS_FILE: str(self.folders.data),
+            SettingWords.LOG_FILE: str(self.folders.logs),
+        }
+        return SettingsView(self.settings, files)
+
+    def _connect(self) -> None:
+        window, session, chat = self.window, self.session, self.chat
+        session.changed.connect(self._show_stage)
+        session.failed.connect(self._on_failed)
+        session.sample_received.connect(self.telemetry.add)
+        chat.answer_ended.connect(self._on_answer_ended)
+        chat.messages_changed.connect(self._on_answer_ended)
+        chat.noticed.connect(
+            lambda notice, text: window.notice.show_notice(
+                chat_notice(notice, text), is_error=False
+            )
+        )
+        self.settings.changed.connect(self._on_settings_changed)
+        self.settings.noticed.connect(
+            lambda notice: window.notice.show_notice(setting_notice(notice), is_error=False)
+        )
+        self._drop.folder_dropped.connect(self.open_folder)
+        window.new_chat_wanted.connect(self._on_new_chat_wanted)
+        window.stop_wanted.connect(self._on_stop_wanted)
+        window.search_wanted.connect(self._on_search_wanted)
+        window.closed.connect(self.close)
+        hints = QApplication.styleHints()
+        hints.colorSchemeChanged.connect(lambda _scheme: self._on_settings_changed())
+
+    def _show_notices(self) -> None:
+        notices: list[SettingNotice] = self.settings.notices
+        if notices:
+            text = "\n".join(setting_notice(notice) for notice in notices)
+            self.window.notice.show_notice(text, is_error=False)
+
+    def _show_stage(self) -> None:
+        names = {
+            Stage.NO_RUNTIME: StripWords.NO_RUNTIME,
+            Stage.INSPECTING: StripWords.INSPECTING,
+            Stage.PLANNING: StripWords.PLANNING,
+            Stage.PREPARING: StripWords.PREPARING,
+            Stage.LOADING: StripWords.LOADING,
+            Stage.STOPPING: StripWords.STOPPING,
+            Stage.FAILED: StripWords.FAILED,
+        }
+        session = self.session
+        self.window.strip.show_model(session.loaded, names.get(session.stage, ""))
+        if session.loaded is not None:
+            self.window.strip.show_answer(self.chat_view.last_stats())
+        if session.error is None and session.stage is Stage.READY:
+            self.window.notice.clear_error()
+
+    def _on_failed(self, error: ErrorReport) -> None:
+        actions = []
+        if self.session.stage is Stage.FAILED:
+            actions.append((ShellWords.RESTART, self._on_restart_wanted))
+        outcome = self.session.outcome
+        lines = "\n".join(outcome.log_lines[-12:]) if outcome is not None and actions else ""
+        detail = "\n".join(part for part in (error.detail, lines) if part)
+        self.window.notice.show_notice(
+            sentence(error), actions, detail=detail, on_closed=self.session.dismiss_error
+        )
+
+    def _on_restart_wanted(self) -> None:
+        self.window.notice.clear()
+        self.session.restart_runtime()
+
+    def _on_answer_ended(self) -> None:
+        self.window.strip.show_answer(
+            self.chat_view.last_stats() if self.session.loaded is not None else None
+        )
+
+    def _on_new_chat_wanted(self) -> None:
+        self.window.show_page(Page.CHAT)
+        self.chat.new_chat()
+        self.chat_view.focus_question()
+
+    def _on_search_wanted(self) -> None:
+        self.window.show_page(Page.CHAT)
+        self.chat_view.chat_list.focus_search()
+
+    def _on_stop_wanted(self) -> None:
+        if self.chat.is_answering:
+            self.chat.stop()
+        elif self.session.stage in (Stage.LOADING, Stage.PREPARING):
+            self.session.cancel()
+
+    def _on_settings_changed(self) -> None:
+        palette = palette_for(self.settings.values.theme)
+        if palette == self._palette:
+            return
+        self._palette = palette
+        self._apply_palette()
+        for part in (self.window.rail, self.window.strip, self.window.notice):
+            part.show_palette(palette)
+        for page in self.window.made_pages():
+            show_palette = getattr(page, "show_palette", None)
+            if show_palette is not None:
+                show_palette(palette)
+
+    def _apply_palette(self) -> None:
+        application = QApplication.instance()
+        if isinstance(application, QApplication):
+            apply_theme(application, self._palette)
+
+
+def make_application(arguments: list[str]) -> QApplication:
+    """Return the application object with our typeface and style."""
+    QApplication.setHighDpiScaleFactorRoundingPolicy(
+        Qt.HighDpiScaleFactorRoundingPolicy.PassThrough
+    )
+    application = QApplication(arguments)
+    application.setApplicationName("larder")
+    application.setApplicationDisplayName("Larder")
+    application.setDesktopFileName("larder")
+    application.setStyle("Fusion")
+    load_fonts()
+    return application
+
+
+def run(options: StartOptions) -> int:
+    """Show the window and return the exit status once it is closed."""
+    application = make_application(["larder"])
+    program = Program(options, os.environ)
+    program.show()
+    status = application.exec()
+    program.close()
+    return int(status)

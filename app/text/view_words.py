@@ -1,0 +1,60 @@
+"""Fixed words of single widgets, beside those of the pages in ``words``."""
+
+from app.text.words import Word
+
+
+class CodeWords:
+    """A block of code in an answer."""
+
+    CODE = Word("Code")
+    COPY = Word("Copy")
+    COPIED = Word("Copied")
+    COPY_CODE = Word("Copy this code")
+
+
+class LinkWords:
+    """Before a link leaves the program."""
+
+    TITLE = Word("Open this address in your browser?")
+    OPEN = Word("Open")
+    KEEP = Word("Stay here")
+
+
+class MonitorWords:
+    """The Monitor page."""
+
+    PLACEMENT = Word("Where the weights lie")
+    LAST_ANSWER = Word("The last answer")
+    TIME = Word("Where the time went")
+    MEMORY = Word("Memory")
+    HITS_VRAM = Word("Hits in VRAM")
+    HITS_RAM = Word("Hits in RAM")
+    FROM_DRIVE = Word("From the drive")
+    COMPUTE = Word("computing")
+    DRIVE_WAIT = Word("waiting for the drive")
+    OTHER = Word("other")
+    EMPTY_TITLE = Word("Nothing has been measured yet")
+    EMPTY_TEXT = Word("Load a model and ask it something: what the machine did is drawn here.")
+    NO_ANSWER = Word("Ask something, then this fills.")
+
+
+class DialogWords:
+    """Small dialogs."""
+
+    RENAME_TITLE = Word("Rename the chat")
+    RENAME_LABEL = Word("Name")
+    SAVE_TITLE = Word("Save the chat")
+    MARKDOWN_FILES = Word("Markdown (*.md)")
+    CHAT_MENU = Word("More for this chat")
+    SHOW_THINKING = Word("Show or hide the thinking")
+    HIDE_NOTICE = Word("Hide this notice")
+    SEED = Word("Seed (empty: a new one each time)")
+    STEP_SIZE = Word("tokens")
+    RETRY = Word("Try again")
+    NOT_SAVED = Word("The chat could not be saved; choose another place.")
+    FOLDERS = Word("Open folder")
+    ABOUT = Word("About")
+    ABOUT_TEXT = Word(
+        "Larder runs on this PC alone and sends nothing anywhere. Apache-2.0. Typeface: Inter, "
+        "SIL Open Font License 1.1."
+    )

@@ -1,0 +1,1 @@
+"""What a person sees: each module shows one piece of state and emits intent."""

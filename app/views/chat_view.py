@@ -1,0 +1,270 @@
+"""The Chat page: list of chats, messages, composer, and cards about the last answer."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtGui import QDesktopServices, QResizeEvent
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QMessageBox,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.state.chat import ChatState
+from app.state.session import Session
+from app.state.stages import Stage
+from app.text import phrases
+from app.text.errors import sentence
+from app.text.view_words import DialogWords, LinkWords
+from app.text.words import ChatWords, ModelWords, ShellWords, StripWords
+from app.theme.palette import Palette
+from app.views.answer_cards import AnswerCards
+from app.views.chat_list import ChatList
+from app.views.composer import Composer
+from app.views.empty_state import EmptyState
+from app.views.message_list import MessageList
+from app.views.notice_bar import NoticeBar
+from app.views.progress_text import progress_name
+from runtime.protocol.chat import GenerationStats
+from runtime.protocol.errors import ErrorReport
+
+MIN_WIDTH_WITH_CARDS = 1120
+"""In a narrower page the cards give way to the text."""
+
+
+class ChatView(QWidget):
+    """Shows ``ChatState`` and the stage of ``Session``; passes what the person wants to them."""
+
+    models_wanted = Signal()
+
+    def __init__(
+        self, chat: ChatState, session: Session, palette: Palette, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._chat = chat
+        self._session = session
+        self.setProperty("look", "page")
+        self.chat_list = ChatList()
+        self.messages = MessageList(palette)
+        self.composer = Composer()
+        self.notice = NoticeBar(palette)
+        self._empty = EmptyState()
+        self._cards = AnswerCards(palette)
+        self._shown_chat_id: int | None = None
+        self._build()
+        self._connect()
+        self._show_all()
+
+    def last_stats(self) -> GenerationStats | None:
+        """Return what the last answer of the open chat took."""
+        return next((m.stats for m in reversed(self._chat.messages) if m.stats), None)
+
+    def focus_question(self) -> None:
+        """Put the cursor where a question is written."""
+        self.composer.edit.setFocus()
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self.messages.show_palette(palette)
+        self.notice.show_palette(palette)
+        self._cards.show_palette(palette)
+
+    def _build(self) -> None:
+        stack_holder = QWidget()
+        self._stack = QStackedLayout(stack_holder)
+        self._stack.addWidget(self._empty)
+        self._stack.addWidget(self.messages)
+        composer_row = QHBoxLayout()
+        composer_row.setContentsMargins(16, 0, 16, 14)
+        composer_row.addStretch(1)
+        composer_row.addWidget(self.composer, 100)
+        composer_row.addStretch(1)
+        notice_row = QHBoxLayout()
+        notice_row.setContentsMargins(16, 10, 16, 0)
+        notice_row.addWidget(self.notice)
+        middle = QVBoxLayout()
+        middle.setSpacing(8)
+        middle.addLayout(notice_row)
+        middle.addWidget(stack_holder, 1)
+        middle.addLayout(composer_row)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.chat_list)
+        layout.addLayout(middle, 1)
+        layout.addWidget(self._cards)
+
+    def _connect(self) -> None:
+        chat, session = self._chat, self._session
+        chat.chats_changed.connect(self._show_chats)
+        chat.messages_changed.connect(self._show_messages)
+        chat.answer_grew.connect(self._on_answer_grew)
+        chat.answer_ended.connect(self._on_answer_ended)
+        chat.asking_changed.connect(self._show_asking)
+        chat.failed.connect(self._on_failed)
+        session.changed.connect(self._show_stage)
+        session.progress_changed.connect(self._show_stage)
+        self.chat_list.new_wanted.connect(self._on_new_wanted)
+        self.chat_list.chosen.connect(self._on_chat_chosen)
+        self.chat_list.search_changed.connect(chat.search)
+        self.chat_list.rename_wanted.connect(chat.rename_chat)
+        self.chat_list.delete_wanted.connect(self._on_delete_wanted)
+        self.chat_list.export_wanted.connect(self._on_export_wanted)
+        self.composer.sent.connect(self._on_sent)
+        self.composer.stopped.connect(chat.stop)
+        self.composer.changed.connect(chat.set_draft)
+        self.messages.regenerate_wanted.connect(self._on_regenerate_wanted)
+        self.messages.edit_wanted.connect(self._on_edit_wanted)
+        self.messages.variant_wanted.connect(chat.show_variant)
+        self.messages.link_clicked.connect(self._on_link_clicked)
+        self._empty.acted.connect(self.models_wanted)
+
+    # showing
+
+    def _show_all(self) -> None:
+        self._show_chats()
+        self._show_messages()
+        self._show_stage()
+
+    def _show_chats(self) -> None:
+        chat = self._chat
+        self.chat_list.show_chats(
+            chat.chats, chat.chat_id, is_searching=bool(chat.search_text.strip())
+        )
+
+    def _show_messages(self) -> None:
+        chat = self._chat
+        is_other = chat.chat_id != self._shown_chat_id
+        self._shown_chat_id = chat.chat_id
+        self.messages.show_messages(chat.messages, is_other_chat=is_other)
+        self._stack.setCurrentWidget(self.messages if chat.messages else self._empty)
+        self.composer.show_draft(chat.draft)
+        self._cards.show_answer(self.last_stats())
+        self._show_asking()
+
+    def _show_asking(self) -> None:
+        chat = self._chat
+        has_model = self._session.loaded is not None
+        self.composer.show_state(
+            can_ask=chat.can_ask,
+            is_answering=chat.is_answering,
+            hint=ChatWords.ASK if has_model else ChatWords.ASK_UNLOADED,
+        )
+        self.composer.show_context(chat.context_used_tokens, chat.context_tokens)
+        progress = chat.prompt_progress
+        self.messages.show_progress(phrases.prompt_line(*progress) if progress else "")
+
+    def _show_stage(self) -> None:
+        session = self._session
+        self._cards.show_model(session.loaded)
+        self._fit_cards()
+        self._show_asking()
+        if session.loaded is not None:
+            self._empty.show_state(ChatWords.EMPTY_TITLE, ChatWords.EMPTY_TEXT)
+        elif session.stage in (Stage.LOADING, Stage.PREPARING):
+            progress = session.progress
+            ratio = progress.ratio if progress is not None else None
+            self._empty.show_state(
+                StripWords.LOADING if session.stage is Stage.LOADING else ModelWords.PREPARING,
+                progress_name(progress),
+                progress=-1.0 if ratio is None else ratio,
+            )
+        elif session.stage is Stage.NO_RUNTIME:
+            self._empty.show_state(StripWords.NO_RUNTIME, ChatWords.EMPTY_TEXT, progress=-1.0)
+        else:
+            self._empty.show_state(
+                ChatWords.NO_MODEL_TITLE, ChatWords.NO_MODEL_TEXT, ChatWords.CHOOSE_MODEL
+            )
+
+    def _fit_cards(self) -> None:
+        has_room = self.width() >= MIN_WIDTH_WITH_CARDS
+        self._cards.setVisible(has_room and self._session.loaded is not None)
+
+    # what happened
+
+    def _on_answer_grew(self) -> None:
+        if self._chat.messages:
+            self.messages.grow(self._chat.messages[-1])
+
+    def _on_answer_ended(self) -> None:
+        if self._chat.messages:
+            self.messages.grow(self._chat.messages[-1])
+        self._cards.show_answer(self.last_stats())
+        self._show_asking()
+
+    def _on_failed(self, error: ErrorReport) -> None:
+        self.notice.show_notice(sentence(error), detail=error.detail)
+
+    # what the person wants
+
+    def _on_sent(self, text: str) -> None:
+        self.notice.clear()
+        if self._chat.ask(text):
+            self.messages.follow()
+
+    def _on_regenerate_wanted(self) -> None:
+        if self._chat.regenerate():
+            self.messages.follow()
+
+    def _on_new_wanted(self) -> None:
+        self._chat.new_chat()
+        self.focus_question()
+
+    def _on_chat_chosen(self, chat_id: int) -> None:
+        self.notice.clear()
+        self._chat.open_chat(chat_id)
+        self.focus_question()
+
+    def _on_delete_wanted(self, chat_id: int) -> None:
+        self._chat.delete_chat(chat_id)
+        self.notice.show_notice(
+            ChatWords.DELETED, [(ShellWords.UNDO, self._on_undo_wanted)], is_error=False
+        )
+
+    def _on_undo_wanted(self) -> None:
+        self._chat.undo_delete()
+        self.notice.clear()
+
+    def _on_edit_wanted(self, message_id: int) -> None:
+        from app.views.edit_dialog import ask_text
+
+        message = next((m for m in self._chat.messages if m.message_id == message_id), None)
+        if message is None:
+            return
+        text = ask_text(self, ChatWords.EDIT, message.text)
+        if text and text != message.text and self._chat.edit_question(message_id, text):
+            self.messages.follow()
+
+    def _on_export_wanted(self, chat_id: int) -> None:
+        title = next((c.title for c in self._chat.chats if c.chat_id == chat_id), "chat")
+        safe = "".join(c if c.isalnum() or c in " -_" else "_" for c in title).strip() or "chat"
+        path, _ = QFileDialog.getSaveFileName(
+            self, DialogWords.SAVE_TITLE, f"{safe}.md", DialogWords.MARKDOWN_FILES
+        )
+        if path:
+            try:
+                Path(path).write_text(self._chat.export_markdown(chat_id), encoding="utf-8")
+            except OSError as error:
+                self.notice.show_notice(f"{DialogWords.NOT_SAVED} {error.strerror}: {path}")
+
+    def _on_link_clicked(self, address: str) -> None:
+        url = QUrl(address)
+        if url.scheme() not in ("http", "https", "mailto"):
+            return
+        box = QMessageBox(self)
+        box.setText(LinkWords.TITLE)
+        box.setInformativeText(address)
+        box.setTextFormat(Qt.TextFormat.PlainText)
+        go = box.addButton(LinkWords.OPEN, QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(LinkWords.KEEP, QMessageBox.ButtonRole.RejectRole)
+        box.exec()
+        if box.clickedButton() is go:
+            QDesktopServices.openUrl(url)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the text the room it needs."""
+        super().resizeEvent(event)
+        self._fit_cards()

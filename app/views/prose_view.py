@@ -1,0 +1,108 @@
+"""A stretch of flowing text that is as high as it needs to be."""
+
+from PySide6.QtCore import QSize, Qt, QUrl, Signal
+from PySide6.QtGui import QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
+
+from app.text.words import ChatWords
+from app.theme.palette import Palette
+
+
+def document_style(palette: Palette) -> str:
+    """Return the style sheet of text documents, in the subset that Qt understands."""
+    return f"""
+p {{ margin: 0 0 8px 0; line-height: 140%; }}
+li {{ margin: 0 0 4px 0; line-height: 140%; }}
+ul, ol {{ margin: 0 0 8px 0; }}
+strong, b {{ font-weight: 600; }}
+h1, h2 {{ font-size: 17px; font-weight: 600; margin: 8px 0 8px 0; }}
+h3, h4, h5, h6 {{ font-size: 15px; font-weight: 600; margin: 8px 0 6px 0; }}
+a {{ color: {palette.link}; }}
+code, pre {{ background-color: {palette.code}; font-family: monospace; }}
+blockquote {{ color: {palette.dim}; margin: 0 0 8px 12px; }}
+table {{ border-color: {palette.line}; border-collapse: collapse; margin: 0 0 8px 0; }}
+th {{ font-weight: 600; }}
+"""
+
+
+class ProseView(QTextBrowser):
+    """Rich text without scroll bars whose height follows its content.
+
+    Never loads anything: links only emit ``link_clicked``, resources resolve to nothing.
+    """
+
+    link_clicked = Signal(str)
+
+    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setProperty("look", "prose")
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setOpenLinks(False)
+        self.setTabChangesFocus(True)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse
+            | Qt.TextInteractionFlag.TextSelectableByKeyboard
+            | Qt.TextInteractionFlag.LinksAccessibleByMouse
+            | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self.setAccessibleName(ChatWords.ANSWER)
+        self.document().setDocumentMargin(0)
+        self.document().setIndentWidth(20)
+        self.document().setDefaultStyleSheet(document_style(palette))
+        self.anchorClicked.connect(self._on_anchor_clicked)
+        self._html = ""
+        self._held_html: str | None = None
+        self.selectionChanged.connect(self._on_selection_changed)
+
+    def show_html(self, html: str) -> None:
+        """Show other text; while a person has text selected, the change waits until they let go."""
+        if html == self._html:
+            return
+        if self.textCursor().hasSelection():
+            self._held_html = html
+            return
+        self._held_html = None
+        self._html = html
+        self.setHtml(html)
+        self._fit_height()
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self.document().setDefaultStyleSheet(document_style(palette))
+        html, self._html = self._html, ""
+        self.show_html(html)
+
+    def _fit_height(self) -> None:
+        document = self.document()
+        document.setTextWidth(self.viewport().width())
+        height = int(document.size().height() + 0.999)
+        if self.height() != height or self.minimumHeight() != height:
+            self.setFixedHeight(height)
+
+    def _on_selection_changed(self) -> None:
+        if self._held_html is not None and not self.textCursor().hasSelection():
+            self.show_html(self._held_html)
+
+    def _on_anchor_clicked(self, url: QUrl) -> None:
+        self.link_clicked.emit(url.toString())
+
+    def loadResource(self, kind: int, url: QUrl | str) -> object:
+        """Return nothing: text never brings files or pages in."""
+        return None
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the height to the new width."""
+        super().resizeEvent(event)
+        if event.oldSize().width() != event.size().width():
+            self._fit_height()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave scrolling to the page."""
+        event.ignore()
+
+    def sizeHint(self) -> QSize:
+        """Return the height of the text."""
+        return QSize(super().sizeHint().width(), self.minimumHeight())

@@ -1,0 +1,225 @@
+"""The Settings page: appearance, answers, energy, files."""
+
+import msgspec
+from PySide6.QtCore import QSignalBlocker, QTimer, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDoubleSpinBox,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QScrollArea,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.state.settings import SettingsState, ThemeChoice
+from app.text.view_words import DialogWords
+from app.text.words import SettingWords
+from app.theme import metrics
+from app.views.pieces import Card, button, label
+
+TYPING_PAUSE_MS = 400
+
+
+class SettingsView(QWidget):
+    """Shows ``SettingsState`` and changes it as the person types; nothing has to be saved."""
+
+    def __init__(
+        self, settings: SettingsState, files: dict[str, str], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self.setProperty("look", "page")
+        self._rows = 0
+        column = QWidget()
+        column.setMaximumWidth(metrics.TEXT_COLUMN_WIDTH)
+        self._column = QVBoxLayout(column)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(metrics.GAP)
+        self._build_appearance()
+        self._build_answers()
+        self._build_energy()
+        self._build_files(files)
+        reset = button(SettingWords.RESET)
+        reset.clicked.connect(settings.reset)
+        foot = QHBoxLayout()
+        foot.addWidget(label(DialogWords.ABOUT_TEXT, "dim", is_wrapping=True), 1)
+        foot.addWidget(reset)
+        self._column.addLayout(foot)
+        self._column.addStretch(1)
+        page = QWidget()
+        outside = QHBoxLayout(page)
+        outside.setContentsMargins(
+            metrics.PAGE_MARGIN, 14, metrics.PAGE_MARGIN, metrics.PAGE_MARGIN
+        )
+        outside.addStretch(1)
+        outside.addWidget(column, 100)
+        outside.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(page)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(scroll)
+        self._typing = QTimer(self)
+        self._typing.setSingleShot(True)
+        self._typing.setInterval(TYPING_PAUSE_MS)
+        self._typing.timeout.connect(self._save)
+        settings.changed.connect(self._show_values)
+        self._show_values()
+
+    def _card(self, heading: str) -> QGridLayout:
+        card = Card(heading)
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(16)
+        grid.setVerticalSpacing(10)
+        grid.setColumnMinimumWidth(0, 220)
+        grid.setColumnStretch(1, 1)
+        card.body.addLayout(grid)
+        self._column.addWidget(card)
+        return grid
+
+    @staticmethod
+    def _row(grid: QGridLayout, name: str, field: QWidget, hint: str = "") -> None:
+        row = grid.rowCount()
+        caption = label(name)
+        caption.setBuddy(field)
+        field.setAccessibleName(name)
+        field.setMaximumWidth(520)
+        grid.addWidget(caption, row, 0)
+        grid.addWidget(field, row, 1)
+        if hint:
+            grid.addWidget(label(hint, "dim", is_wrapping=True), row + 1, 1)
+
+    def _build_appearance(self) -> None:
+        grid = self._card(SettingWords.APPEARANCE)
+        self._theme = QComboBox()
+        self._theme.addItem(SettingWords.THEME_SYSTEM, ThemeChoice.SYSTEM)
+        self._theme.addItem(SettingWords.THEME_LIGHT, ThemeChoice.LIGHT)
+        self._theme.addItem(SettingWords.THEME_DARK, ThemeChoice.DARK)
+        self._theme.activated.connect(self._save)
+        self._row(grid, SettingWords.THEME, self._theme)
+        self._load_last = QCheckBox(SettingWords.LOAD_LAST)
+        self._load_last.clicked.connect(self._save)
+        self._row(grid, SettingWords.START, self._load_last)
+
+    def _build_answers(self) -> None:
+        grid = self._card(SettingWords.ANSWERS)
+        self._system = QPlainTextEdit()
+        self._system.setPlaceholderText(SettingWords.SYSTEM_PROMPT_HINT)
+        self._system.setFixedHeight(64)
+        self._system.setTabChangesFocus(True)
+        self._system.textChanged.connect(self._typing_begun)
+        self._row(grid, SettingWords.SYSTEM_PROMPT, self._system)
+        self._temperature = self._decimal(0.0, 5.0, 0.1)
+        self._row(grid, SettingWords.TEMPERATURE, self._temperature, SettingWords.TEMPERATURE_HINT)
+        self._top_p = self._decimal(0.01, 1.0, 0.05)
+        self._row(grid, SettingWords.TOP_P, self._top_p)
+        self._top_k = self._whole(0, 1000)
+        self._row(grid, SettingWords.TOP_K, self._top_k)
+        self._min_p = self._decimal(0.0, 1.0, 0.01)
+        self._row(grid, SettingWords.MIN_P, self._min_p)
+        self._penalty = self._decimal(0.5, 2.0, 0.05)
+        self._row(grid, SettingWords.REPETITION_PENALTY, self._penalty)
+        self._max_tokens = self._whole(0, 1_000_000)
+        self._row(grid, SettingWords.MAX_TOKENS, self._max_tokens)
+        self._seed = QLineEdit()
+        self._seed.editingFinished.connect(self._save)
+        self._row(grid, DialogWords.SEED, self._seed)
+
+    def _build_energy(self) -> None:
+        grid = self._card(SettingWords.ENERGY)
+        self._price = self._decimal(0.0, 100.0, 0.01)
+        self._row(grid, SettingWords.PRICE, self._price)
+        self._currency = QLineEdit()
+        self._currency.setMaxLength(4)
+        self._currency.editingFinished.connect(self._save)
+        self._row(grid, SettingWords.CURRENCY, self._currency)
+
+    def _build_files(self, files: dict[str, str]) -> None:
+        grid = self._card(SettingWords.FILES)
+        for name, path in files.items():
+            row = grid.rowCount()
+            grid.addWidget(label(name), row, 0)
+            shown = label(path, "dim", is_wrapping=True)
+            grid.addWidget(shown, row, 1)
+            show = button(DialogWords.FOLDERS, "quiet")
+            show.setAccessibleName(f"{DialogWords.FOLDERS}: {name}")
+            show.clicked.connect(
+                lambda _=False, path=path: QDesktopServices.openUrl(QUrl.fromLocalFile(path))
+            )
+            grid.addWidget(show, row, 2)
+
+    def _decimal(self, low: float, high: float, step: float) -> QDoubleSpinBox:
+        field = QDoubleSpinBox()
+        field.setRange(low, high)
+        field.setSingleStep(step)
+        field.setDecimals(2)
+        field.editingFinished.connect(self._save)
+        field.valueChanged.connect(self._typing_begun)
+        return field
+
+    def _whole(self, low: int, high: int) -> QSpinBox:
+        field = QSpinBox()
+        field.setRange(low, high)
+        field.editingFinished.connect(self._save)
+        field.valueChanged.connect(self._typing_begun)
+        return field
+
+    def _show_values(self) -> None:
+        values = self._settings.values
+        sampling = values.sampling
+        for field, number in (
+            (self._temperature, sampling.temperature),
+            (self._top_p, sampling.top_p),
+            (self._min_p, sampling.min_p),
+            (self._penalty, sampling.repetition_penalty),
+            (self._price, values.energy_price_per_kwh),
+        ):
+            with QSignalBlocker(field):
+                field.setValue(number)
+        for whole_field, whole in (
+            (self._top_k, sampling.top_k),
+            (self._max_tokens, sampling.max_tokens),
+        ):
+            with QSignalBlocker(whole_field):
+                whole_field.setValue(whole)
+        self._theme.setCurrentIndex(self._theme.findData(values.theme))
+        self._load_last.setChecked(values.load_last_model)
+        self._seed.setText("" if sampling.seed is None else str(sampling.seed))
+        self._currency.setText(values.currency)
+        if self._system.toPlainText() != values.system_prompt:
+            with QSignalBlocker(self._system):
+                self._system.setPlainText(values.system_prompt)
+
+    def _typing_begun(self) -> None:
+        self._typing.start()
+
+    def _save(self) -> None:
+        self._typing.stop()
+        seed = self._seed.text().strip()
+        sampling = msgspec.structs.replace(
+            self._settings.values.sampling,
+            temperature=round(self._temperature.value(), 4),
+            top_p=round(self._top_p.value(), 4),
+            top_k=self._top_k.value(),
+            min_p=round(self._min_p.value(), 4),
+            repetition_penalty=round(self._penalty.value(), 4),
+            max_tokens=self._max_tokens.value(),
+            seed=int(seed) if seed.isdecimal() else None,
+        )
+        self._settings.change(
+            theme=ThemeChoice(self._theme.currentData()),
+            load_last_model=self._load_last.isChecked(),
+            system_prompt=self._system.toPlainText().strip(),
+            sampling=sampling,
+            energy_price_per_kwh=round(self._price.value(), 4),
+            currency=self._currency.text().strip() or self._settings.values.currency,
+        )
