@@ -95,6 +95,11 @@ class MarkdownStream:
     def __init__(self) -> None:
         self._tail = ""
 
+    @property
+    def tail(self) -> str:
+        """The source of the open block."""
+        return self._tail
+
     def append(self, text: str) -> tuple[list[Block], Block | None]:
         """Take more source; return the blocks that are settled now, and the open one at the end."""
         self._tail += text
