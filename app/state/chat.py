@@ -1,15 +1,44 @@
 """The conversations: the list, the open one, and the answer that is being written."""
 
-from PySide6.QtCore import QObject, Signal
+from collections.abc import Callable
+from pathlib import Path
 
-from app.state.chat_values import ChatHeading, Message
-from runtime.protocol.errors import ErrorReport
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.state.chat_export import to_json, to_markdown
+from app.state.chat_request import conversation_of
+from app.state.chat_store import ChatStore
+from app.state.chat_titles import title_of
+from app.state.chat_values import AnswerEnd, ChatHeading, Message
+from app.state.growing_answer import GrowingAnswer, end_of
+from app.state.session import Session
+from app.state.settings import SettingsState
+from runtime.protocol.chat import Role
+from runtime.protocol.messages import (
+    CommandFailed,
+    GenerationCancelled,
+    GenerationFinished,
+    GenerationStarted,
+    PrefillProgressed,
+    Reply,
+    TokensGenerated,
+)
+
+SHOW_INTERVAL_MS = 30
+"""New text reaches the view at most this often."""
+SAVE_INTERVAL_MS = 500
+"""A growing answer is saved this often, so that a kill costs less than a second of it."""
+DRAFT_SAVE_MS = 800
+RETRY_INTERVAL_MS = 30_000
+"""While chats are in memory only, the file is tried this often."""
+_NEW_CHAT_DRAFT = 0
 
 
 class ChatState(QObject):
     """All chats and the one that is open; takes the intents of the Chat page.
 
-    Threads: window thread.
+    One answer is written at a time; it goes on when another chat is opened. Threads: window
+    thread.
     """
 
     chats_changed = Signal()
@@ -27,53 +56,347 @@ class ChatState(QObject):
     noticed = Signal(object, str)
     """A ``ChatNotice`` with its parameter."""
 
-    # what is true now
-    chats: list[ChatHeading]
-    """Newest first; those that match ``search_text``."""
-    chat_id: int | None
-    """The open chat; None is a new one that has no message yet."""
-    title: str
-    messages: list[Message]
-    is_answering: bool
-    can_ask: bool
-    can_undo_delete: bool
-    prompt_progress: tuple[int, int] | None
-    """Prompt tokens done and in all, while the prompt is being read."""
-    draft: str
-    """Unsent text of the open chat."""
-    context_used_tokens: int
-    context_tokens: int
-    """0 while no model is loaded."""
-    search_text: str
-    error: ErrorReport | None
+    def __init__(
+        self, path: Path, session: Session, settings: SettingsState, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._session = session
+        self._settings = settings
+        self._store = ChatStore(path)
+        self._search_text = ""
+        self._chats = self._store.headings()
+        self._chat_id: int | None = None
+        self._messages: list[Message] = []
+        self._answer: GrowingAnswer | None = None
+        self._prompt_progress: tuple[int, int] | None = None
+        self._draft = self._store.draft(_NEW_CHAT_DRAFT)
+        self._deleted: list[int] = []
+        self._show_timer = self._timer(SHOW_INTERVAL_MS, self._show_growth)
+        self._save_timer = self._timer(SAVE_INTERVAL_MS, self._save_growth)
+        self._draft_timer = self._timer(DRAFT_SAVE_MS, self._save_draft)
+        self._retry_timer = self._timer(RETRY_INTERVAL_MS, self._retry)
+        self._tell_timer = self._timer(0, self._tell)
+        self._tell_timer.start()
+        session.changed.connect(self.asking_changed)
+        session.answer_lost.connect(self._on_answer_lost)
 
-    # intents
+    @property
+    def chats(self) -> list[ChatHeading]:
+        """Newest first; those that match ``search_text``."""
+        return self._chats
+
+    @property
+    def search_text(self) -> str:
+        """What is searched for; empty shows all chats."""
+        return self._search_text
+
+    @property
+    def chat_id(self) -> int | None:
+        """The open chat; None is a new one that has no message yet."""
+        return self._chat_id
+
+    @property
+    def title(self) -> str:
+        """The open chat's title; empty for a new one."""
+        return self._title_of(self._chat_id)
+
+    @property
+    def messages(self) -> list[Message]:
+        """The branch of the open chat that is shown."""
+        return self._messages
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether an answer is being written, in this chat or another."""
+        return self._answer is not None
+
+    @property
+    def is_answering_here(self) -> bool:
+        """Whether the last message of the open chat is being written."""
+        return self._answer is not None and self._answer.chat_id == self._chat_id
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether ``ask`` would be accepted."""
+        return self._answer is None and self._session.can_answer
+
+    @property
+    def can_undo_delete(self) -> bool:
+        """Whether ``undo_delete`` would bring a chat back."""
+        return bool(self._deleted)
+
+    @property
+    def prompt_progress(self) -> tuple[int, int] | None:
+        """Prompt tokens done and in all, while the prompt is being read."""
+        return self._prompt_progress if self.is_answering_here else None
+
+    @property
+    def draft(self) -> str:
+        """Unsent text of the open chat."""
+        return self._draft
+
+    @property
+    def context_used_tokens(self) -> int:
+        """Tokens that the open chat took with its last answer."""
+        used = (item.stats.context_used_tokens for item in reversed(self._messages) if item.stats)
+        return next(used, 0)
+
+    @property
+    def context_tokens(self) -> int:
+        """The loaded model's context; 0 while none is loaded."""
+        loaded = self._session.loaded
+        return loaded.context_tokens if loaded is not None else 0
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether chats are in their file, and not in memory only."""
+        return self._store.is_saved
+
     def ask(self, text: str) -> bool:
         """Send a question; False (and nothing changes) if that is not possible now."""
-        return False
+        if not self.can_ask or not text.strip():
+            return False
+        # A question that got no answer is replaced by the next: its wording stays as a variant.
+        kept = self._messages[:-1] if self._ends_with_question() else self._messages
+        self._ask_after(kept, text)
+        self.set_draft("")
+        return True
 
-    def stop(self) -> None: ...
+    def stop(self) -> None:
+        """End the answer that is being written."""
+        self._session.stop_answer()
+
     def regenerate(self) -> bool:
         """Write another answer to the last question; the old one stays as a variant."""
-        return False
+        if not self.can_ask or not self._messages:
+            return False
+        if not self._ends_with_question():
+            self._messages = self._messages[:-1]
+        self._answer_now()
+        return True
 
     def edit_question(self, message_id: int, text: str) -> bool:
         """Ask a question in other words; the old wording stays as a variant."""
-        return False
+        position = self._position_of(message_id)
+        if not self.can_ask or not text.strip() or position is None:
+            return False
+        self._ask_after(self._messages[:position], text)
+        return True
 
     def show_variant(self, message_id: int, step: int) -> None:
         """Show the next (+1) or previous (-1) variant of a message."""
+        if self._chat_id is not None and not self.is_answering_here:
+            variant = self._store.variant_of(self._chat_id, message_id, step)
+            if variant is not None:
+                self._store.show_branch(self._chat_id, variant)
+                self._reload()
 
-    def new_chat(self) -> None: ...
-    def open_chat(self, chat_id: int) -> None: ...
-    def delete_chat(self, chat_id: int) -> None: ...
-    def undo_delete(self) -> None: ...
-    def rename_chat(self, chat_id: int, title: str) -> None: ...
-    def search(self, text: str) -> None: ...
-    def set_draft(self, text: str) -> None: ...
+    def new_chat(self) -> None:
+        """Open an empty chat, which is kept from its first question on."""
+        self._open(None)
+
+    def open_chat(self, chat_id: int) -> None:
+        """Open a chat of the list."""
+        self._open(chat_id)
+
+    def delete_chat(self, chat_id: int) -> None:
+        """Take a chat off the list; ``undo_delete`` brings it back."""
+        if self._answer is not None and self._answer.chat_id == chat_id:
+            self.stop()
+        self._store.delete_chat(chat_id)
+        self._deleted.append(chat_id)
+        if chat_id == self._chat_id:
+            self._open(None)
+        self._refresh()
+
+    def undo_delete(self) -> None:
+        """Bring back the chat that was deleted last, and open it."""
+        if self._deleted:
+            chat_id = self._deleted.pop()
+            self._store.undelete_chat(chat_id)
+            self._refresh()
+            self._open(chat_id)
+
+    def rename_chat(self, chat_id: int, title: str) -> None:
+        """Give a chat another title; an empty one changes nothing."""
+        if title.strip():
+            self._store.rename_chat(chat_id, " ".join(title.split()))
+            self._refresh()
+
+    def search(self, text: str) -> None:
+        """Show the chats with these words; empty shows all."""
+        self._search_text = text
+        self._refresh()
+
+    def set_draft(self, text: str) -> None:
+        """Keep the unsent text of the open chat."""
+        self._draft = text
+        self._draft_timer.start()
+
     def export_markdown(self, chat_id: int) -> str:
         """Return a chat as Markdown."""
-        return ""
+        return to_markdown(self._title_of(chat_id), self._store.messages(chat_id))
+
+    def export_json(self, chat_id: int) -> str:
+        """Return a chat as JSON."""
+        return to_json(self._title_of(chat_id), self._store.messages(chat_id))
 
     def close(self) -> None:
         """Save everything; called once at the end."""
+        self._save_draft()
+        self._end_answer(AnswerEnd.CUT_OFF)
+        self._retry_timer.stop()
+        self._tell_timer.stop()
+        self._store.close()
+
+    def _timer(self, interval_ms: int, slot: Callable[[], None]) -> QTimer:
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.setInterval(interval_ms)
+        timer.timeout.connect(slot)
+        return timer
+
+    def _title_of(self, chat_id: int | None) -> str:
+        return self._store.title(chat_id) if chat_id is not None else ""
+
+    def _ends_with_question(self) -> bool:
+        return bool(self._messages) and self._messages[-1].role is Role.USER
+
+    def _position_of(self, message_id: int) -> int | None:
+        ids = [message.message_id for message in self._messages]
+        return ids.index(message_id) if message_id in ids else None
+
+    def _ask_after(self, kept: list[Message], text: str) -> None:
+        """Add a question behind the kept messages and have it answered."""
+        if self._chat_id is None:
+            self._chat_id = self._store.new_chat(title_of(text))
+        parent = kept[-1].message_id if kept else None
+        self._store.add_message(self._chat_id, parent, Role.USER, text)
+        self._messages = self._store.messages(self._chat_id)
+        self._answer_now()
+
+    def _answer_now(self) -> None:
+        """Have the last of ``messages``, a question, answered."""
+        chat_id, loaded = self._chat_id, self._session.loaded
+        assert chat_id is not None
+        assert loaded is not None
+        conversation = conversation_of(
+            self._messages, self._settings.values.system_prompt, loaded.name
+        )
+        self._store.add_message(
+            chat_id, self._messages[-1].message_id, Role.ASSISTANT, "", loaded.name
+        )
+        self._messages = self._store.messages(chat_id)
+        self._answer = GrowingAnswer(chat_id, self._messages[-1])
+        sampling = self._settings.values.sampling
+        if not self._session.start_answer(conversation, sampling, self._on_event):
+            self._end_answer(AnswerEnd.CUT_OFF)
+        self._refresh()
+        self.messages_changed.emit()
+        self.asking_changed.emit()
+
+    def _on_event(self, event: Reply) -> None:
+        answer = self._answer
+        if answer is None:
+            return
+        if isinstance(event, TokensGenerated):
+            self._prompt_progress = None
+            answer.add(event.text, event.token_ids)
+            for timer in (self._show_timer, self._save_timer):
+                if not timer.isActive():
+                    timer.start()
+        elif isinstance(event, GenerationStarted):
+            self._show_prompt(0, event.prompt_tokens - event.reused_tokens)
+        elif isinstance(event, PrefillProgressed):
+            self._show_prompt(event.done_tokens, event.total_tokens)
+        elif isinstance(event, GenerationFinished):
+            self._keep_answer(answer, answer.ended(end_of(event.reason), event.stats))
+        elif isinstance(event, GenerationCancelled):
+            if answer.is_empty:
+                self._end_answer(AnswerEnd.STOPPED)
+            else:
+                self._keep_answer(answer, answer.ended(AnswerEnd.STOPPED, event.stats))
+        elif isinstance(event, CommandFailed):
+            self._end_answer(AnswerEnd.CUT_OFF)
+            self.failed.emit(event.error)
+
+    def _show_prompt(self, done_tokens: int, total_tokens: int) -> None:
+        self._prompt_progress = (done_tokens, total_tokens)
+        self.asking_changed.emit()
+
+    def _on_answer_lost(self) -> None:
+        self._end_answer(AnswerEnd.CUT_OFF)
+
+    def _end_answer(self, end: AnswerEnd) -> None:
+        """End an answer that did not end by itself; one of which nothing came is removed."""
+        answer = self._answer
+        if answer is None:
+            return
+        if not answer.is_empty:
+            self._keep_answer(answer, answer.ended(end))
+            return
+        self._store.remove_message(answer.chat_id, answer.message_id)
+        self._forget_answer()
+        if answer.chat_id == self._chat_id:
+            self._reload()
+
+    def _keep_answer(self, answer: GrowingAnswer, message: Message) -> None:
+        self._store.settle(answer.chat_id, message)
+        self._forget_answer()
+        self._refresh()
+        if answer.chat_id == self._chat_id:
+            self._messages[-1] = message
+            self.answer_ended.emit()
+
+    def _forget_answer(self) -> None:
+        self._answer = None
+        self._prompt_progress = None
+        self._show_timer.stop()
+        self._save_timer.stop()
+        self.asking_changed.emit()
+
+    def _show_growth(self) -> None:
+        if self._answer is not None and self.is_answering_here:
+            self._messages[-1] = self._answer.message
+            self.answer_grew.emit()
+
+    def _save_growth(self) -> None:
+        answer = self._answer
+        if answer is not None:
+            self._store.grow(
+                answer.chat_id, answer.message_id, answer.message.text, answer.token_ids
+            )
+            self._tell_timer.start()
+
+    def _save_draft(self) -> None:
+        self._draft_timer.stop()
+        self._store.set_draft(self._chat_id or _NEW_CHAT_DRAFT, self._draft)
+
+    def _open(self, chat_id: int | None) -> None:
+        self._save_draft()
+        self._save_growth()
+        self._chat_id = chat_id
+        self._draft = self._store.draft(chat_id or _NEW_CHAT_DRAFT)
+        self._reload()
+        self.chats_changed.emit()
+        self.asking_changed.emit()
+
+    def _reload(self) -> None:
+        self._messages = self._store.messages(self._chat_id) if self._chat_id is not None else []
+        self.messages_changed.emit()
+
+    def _refresh(self) -> None:
+        self._chats = self._store.headings(self._search_text)
+        self._tell_timer.start()
+        self.chats_changed.emit()
+
+    def _retry(self) -> None:
+        self._store.try_to_save()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Pass on what the store has to say, and try the file again if it was lost."""
+        for notice, text in self._store.take_notices():
+            self.noticed.emit(notice, text)
+        if not self._store.is_saved and not self._retry_timer.isActive():
+            self._retry_timer.start()

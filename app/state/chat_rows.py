@@ -33,6 +33,17 @@ def leaf_below(connection: sqlite3.Connection, chat_id: int, message_id: int) ->
     return message_id
 
 
+def sibling_of(
+    connection: sqlite3.Connection, chat_id: int, message_id: int, step: int
+) -> int | None:
+    """Return the variant so many steps after a message; None beyond the ends."""
+    for variants in _children(connection, chat_id).values():
+        if message_id in variants:
+            position = variants.index(message_id) + step
+            return variants[position] if 0 <= position < len(variants) else None
+    return None
+
+
 def _children(connection: sqlite3.Connection, chat_id: int) -> dict[int | None, list[int]]:
     """Return the messages of a chat by what they follow, oldest first."""
     children: dict[int | None, list[int]] = {}

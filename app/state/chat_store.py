@@ -27,7 +27,7 @@ from app.state.chat_queries import (
     newest_id,
     remove_deleted,
 )
-from app.state.chat_rows import branch_of, leaf_below
+from app.state.chat_rows import branch_of, leaf_below, sibling_of
 from app.state.chat_values import AnswerEnd, ChatHeading, ChatNotice, Message
 from runtime.protocol.chat import Role
 
@@ -74,14 +74,18 @@ class ChatStore:
         """Return the branch of a chat that is shown, from its first message to its last."""
         return self._run(lambda connection: branch_of(connection, chat_id))
 
-    def parent_of(self, message_id: int) -> int | None:
-        """Return what a message follows; None for the first of a chat."""
+    def variant_of(self, chat_id: int, message_id: int, step: int) -> int | None:
+        """Return the message so many steps beside another; None if there is none."""
+        return self._run(lambda connection: sibling_of(connection, chat_id, message_id, step))
 
-        def find(connection: sqlite3.Connection) -> int | None:
+    def title(self, chat_id: int) -> str:
+        """Return a chat's title; empty if there is no such chat."""
+
+        def find(connection: sqlite3.Connection) -> str:
             row = connection.execute(
-                "SELECT parent_id FROM messages WHERE message_id=?", (message_id,)
+                "SELECT title FROM chats WHERE chat_id=?", (chat_id,)
             ).fetchone()
-            return row[0] if row else None
+            return row[0] if row else ""
 
         return self._run(find)
 

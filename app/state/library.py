@@ -152,7 +152,7 @@ class LibraryState(QObject):
 
     def _save(self) -> None:
         self._look()
-        # Unsaved, the folders are still known until the program ends: nothing a person made is lost.
+        # Unsaved, the folders are known until the program ends: nothing a person made is lost.
         with contextlib.suppress(OSError):
             write_whole(self._path, pretty(self._entries))
         self.changed.emit()

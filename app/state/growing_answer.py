@@ -1,0 +1,63 @@
+"""An answer while it is being written."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from app.state.chat_values import AnswerEnd, Message
+from runtime.protocol.chat import FinishReason, GenerationStats
+
+_ENDS = {
+    FinishReason.STOP: AnswerEnd.FINISHED,
+    FinishReason.LENGTH: AnswerEnd.LENGTH,
+    FinishReason.CONTEXT_FULL: AnswerEnd.CONTEXT_FULL,
+}
+
+
+class GrowingAnswer:
+    """Collects the pieces of one answer; ``message`` is what has arrived."""
+
+    def __init__(self, chat_id: int, message: Message) -> None:
+        self.chat_id = chat_id
+        self._message = message
+        self._pieces: list[str] = []
+        self._token_ids: list[int] = []
+
+    @property
+    def message_id(self) -> int:
+        """The message that grows."""
+        return self._message.message_id
+
+    @property
+    def token_ids(self) -> Sequence[int]:
+        """All ids so far."""
+        return self._token_ids
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has arrived."""
+        return not self._token_ids and not self._message.text and not self._pieces
+
+    @property
+    def message(self) -> Message:
+        """The message with all text so far."""
+        if self._pieces:
+            text = self._message.text + "".join(self._pieces)
+            self._pieces.clear()
+            self._message = dataclasses.replace(self._message, text=text)
+        return self._message
+
+    def add(self, text: str, token_ids: Sequence[int]) -> None:
+        """Take a piece."""
+        self._pieces.append(text)
+        self._token_ids.extend(token_ids)
+
+    def ended(self, end: AnswerEnd, stats: GenerationStats | None = None) -> Message:
+        """Return the whole answer with how it ended."""
+        return dataclasses.replace(
+            self.message, end=end, stats=stats, token_ids=tuple(self._token_ids)
+        )
+
+
+def end_of(reason: FinishReason) -> AnswerEnd:
+    """Return how an answer ended that ended by itself."""
+    return _ENDS[reason]
