@@ -1,0 +1,245 @@
+"""One example of each message; run as a module it prints the golden file."""
+
+from runtime.protocol.chat import (
+    ChatMessage,
+    FinishReason,
+    GenerationStats,
+    Role,
+    SamplingSettings,
+)
+from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
+from runtime.protocol.framing import encode
+from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
+from runtime.protocol.messages import (
+    AnyCommand,
+    AnyEvent,
+    CancelAccepted,
+    CancelRequest,
+    CommandFailed,
+    CountTokens,
+    DescribeMachine,
+    GenerationCancelled,
+    GenerationFinished,
+    GenerationStarted,
+    HeartbeatSent,
+    InspectModel,
+    LoadCancelled,
+    LoadModel,
+    LoadProgressed,
+    MachineDescribed,
+    ModelInspected,
+    ModelLoaded,
+    ModelPlanned,
+    ModelPrepared,
+    OpenSession,
+    PlanModel,
+    PrefillProgressed,
+    PrepareCancelled,
+    PrepareModel,
+    PrepareProgressed,
+    RuntimeFailed,
+    RuntimeStopped,
+    SessionOpened,
+    StartGeneration,
+    StopRuntime,
+    TelemetrySampled,
+    TelemetryWatched,
+    TokensCounted,
+    TokensGenerated,
+    WatchTelemetry,
+)
+from runtime.protocol.model import LoadedModel, LoadStage, ModelReport, PreparedCopy, TierShare
+from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, Reason, ReasonCode
+from runtime.protocol.telemetry import TelemetrySample
+from runtime.protocol.values import (
+    Budgets,
+    EnergyEstimate,
+    EnergyPart,
+    Forecast,
+    Tier,
+    TierCount,
+    WeightFormat,
+)
+
+_ERROR = ErrorReport(
+    code=ErrorCode.SHARD_MISSING,
+    severity=Severity.MODEL,
+    parameters={"file": "model-00002.safetensors", "num_tensors": 12, "first_tensor": "näme"},
+    detail="detail",
+    log_reference="runtime.log, entry 0123abcd",
+)
+_CHAT = [
+    ChatMessage(role=Role.SYSTEM, text="Be kind."),
+    ChatMessage(role=Role.USER, text="Bonjour 🥐"),
+    ChatMessage(role=Role.ASSISTANT, text="Salut", token_ids=[0, 127, 128, 65536]),
+]
+_BUDGETS = Budgets(ram_bytes=8 << 30, vram_bytes={"cuda:0": 1 << 30})
+_COUNTS = [TierCount(tier=tier, hits=3, misses=2, bytes=1 << 33) for tier in Tier]
+_FORECAST = Forecast(
+    prompt_tokens_per_s_low=100.0,
+    prompt_tokens_per_s_high=200.5,
+    decode_tokens_per_s_low=10.0,
+    decode_tokens_per_s_high=20.0,
+    drive_bytes_per_token=0.0,
+    basis="modelled",
+)
+_SHARE = TierShare(tier=Tier.RAM, device="cpu", num_experts=64, bytes=1 << 30)
+_COPY = PreparedCopy(folder="/prepared", expert_format=WeightFormat.Q4_G32, size_bytes=5)
+_REPORT = ModelReport(
+    folder="/models/a",
+    name="a",
+    model_type="qwen3_moe",
+    fingerprint="f0",
+    licence="apache-2.0",
+    problems=[_ERROR],
+    notes=[_ERROR],
+    num_layers=2,
+    stored_format=WeightFormat.BF16,
+    prepared=[_COPY],
+)
+_PLAN = PlacementPlan(
+    kind=PlanKind.FOUR_BIT,
+    model_folder="/models/a",
+    model_fingerprint="f0",
+    store_folder="/prepared",
+    expert_format=WeightFormat.Q4_G32,
+    dense_format=WeightFormat.BF16,
+    is_exact=False,
+    needs_prepare=True,
+    bytes_to_write=7,
+    budgets=_BUDGETS,
+    context_tokens=4096,
+    slots_per_layer=[8, 9],
+    tiers=[_SHARE],
+    ram_parts={part: 1 for part in MemoryPart},
+    ram_bytes=4,
+    min_ram_bytes=3,
+    all_ram_bytes=5,
+    base_bytes=6,
+    forecast=_FORECAST,
+    reasons=[Reason(code=ReasonCode.WRITES_ONCE, parameters={"bytes": 7})],
+    problem=_ERROR,
+)
+_STATS = GenerationStats(
+    prompt_tokens=10,
+    reused_tokens=4,
+    generated_tokens=3,
+    ttft_s=0.5,
+    prefill_s=0.25,
+    decode_s=1.5,
+    prompt_tokens_per_s=24.0,
+    decode_tokens_per_s=2.0,
+    seed=42,
+    tiers=_COUNTS,
+    drive_bytes_read=1 << 33,
+    seconds={"compute": 1.0, "drive_wait": 0.5, "other": 0.25},
+    base_bytes=1,
+    budget_bytes=2,
+    peak_bytes=3,
+    context_tokens=4096,
+    context_used_tokens=13,
+    energy=EnergyEstimate(
+        total_j=30.0,
+        parts=[EnergyPart(source="rapl:package", joules=30.0, is_measured=True)],
+    ),
+    predicted=_FORECAST,
+)
+_MACHINE = MachineReport(
+    operating_system="Linux",
+    cpu_name="CPU",
+    num_physical_cores=2,
+    num_logical_cores=4,
+    instruction_set="avx2",
+    ram_total=Measured(value=1.0, method="psutil"),
+    ram_available=Measured(value=0.5, method="psutil"),
+    ram_limit=Measured(value=0.75, method="cgroup memory.max"),
+    ram_read_bytes_per_s=None,
+    devices=[DeviceReport(device="cuda:0", name="GPU", total_bytes=2, free_bytes=1)],
+    drives=[DriveReport(folder="/", file_system="ext4", free_bytes=1, total_bytes=2)],
+    kernels="reference",
+    profile="/profile.json",
+)
+_SAMPLE = TelemetrySample(
+    interval_s=0.1,
+    num_dropped=2,
+    num_tokens=1,
+    decode_tokens_per_s=10.0,
+    tiers=_COUNTS,
+    drive_bytes_read=0,
+    seconds={"compute": 0.1},
+    resident_bytes=5,
+    ram_by_kind={"dense": 1},
+)
+
+COMMANDS: list[AnyCommand] = [
+    OpenSession(request_id=1, protocol_version=1, client_name="larder 0.1.0"),
+    InspectModel(request_id=2, folder="/models/größe"),
+    PlanModel(request_id=3, folder="/models/a", budgets=_BUDGETS, context_tokens=4096),
+    PrepareModel(
+        request_id=4,
+        folder="/models/a",
+        expert_format=WeightFormat.Q8_G32,
+        output_folder="/prepared",
+    ),
+    LoadModel(request_id=5, plan=_PLAN),
+    StartGeneration(
+        request_id=6, conversation=_CHAT, sampling=SamplingSettings(seed=1, stop=["\n\n"])
+    ),
+    CountTokens(request_id=7, conversation=_CHAT),
+    CancelRequest(request_id=8, target_request_id=6),
+    DescribeMachine(request_id=9, folders=["/models"]),
+    WatchTelemetry(request_id=10, interval_s=0.1),
+    StopRuntime(request_id=1 << 40),
+]
+EVENTS: list[AnyEvent] = [
+    SessionOpened(request_id=1, protocol_version=1, runtime_version="0.1.0", process_id=4242),
+    ModelInspected(request_id=2, report=_REPORT),
+    ModelPlanned(request_id=3, report=_REPORT, plans=[_PLAN], recommended=PlanKind.EXACT),
+    PrepareProgressed(request_id=4, done_bytes=1, total_bytes=2, bytes_per_s=0.5),
+    ModelPrepared(
+        request_id=4, folder="/prepared", expert_format=WeightFormat.Q8_G32, size_bytes=9
+    ),
+    PrepareCancelled(request_id=4, kept_bytes=5),
+    LoadProgressed(request_id=5, stage=LoadStage.EXPERTS, done_bytes=1, total_bytes=2),
+    ModelLoaded(
+        request_id=5,
+        model=LoadedModel(
+            folder="/models/a",
+            name="a",
+            model_type="qwen3_moe",
+            is_exact=True,
+            expert_format=WeightFormat.BF16,
+            context_tokens=4096,
+            tiers=[_SHARE],
+            base_bytes=1,
+            budget_bytes=2,
+            load_s=0.5,
+            kernels="reference",
+        ),
+    ),
+    LoadCancelled(request_id=5),
+    GenerationStarted(request_id=6, prompt_tokens=10, reused_tokens=4, context_tokens=4096),
+    PrefillProgressed(request_id=6, done_tokens=3, total_tokens=6),
+    TokensGenerated(request_id=6, token_ids=[1, 2], text="Paris 🥐"),
+    GenerationFinished(request_id=6, reason=FinishReason.STOP, stats=_STATS),
+    GenerationCancelled(request_id=6, stats=_STATS),
+    TokensCounted(request_id=7, prompt_tokens=10, context_tokens=4096),
+    CancelAccepted(request_id=8, was_running=True),
+    MachineDescribed(request_id=9, machine=_MACHINE),
+    TelemetryWatched(request_id=10, interval_s=0.1),
+    RuntimeStopped(request_id=1 << 40),
+    CommandFailed(request_id=5, error=_ERROR),
+    TelemetrySampled(sample=_SAMPLE),
+    HeartbeatSent(uptime_s=2.0),
+    RuntimeFailed(error=_ERROR),
+]
+
+
+def golden_lines() -> list[str]:
+    """Return a line for each message: its name and its frame in hexadecimal digits."""
+    messages: list[AnyCommand | AnyEvent] = [*COMMANDS, *EVENTS]
+    return [f"{type(message).__name__} {encode(message).hex()}" for message in messages]
+
+
+if __name__ == "__main__":
+    print("\n".join(golden_lines()))
