@@ -76,7 +76,7 @@ class WeightFiles:
 
 
 class _PositionedFile:
-    """One open file; without positioned reads in the system, a lock keeps seek and read together."""
+    """One open file; where reads have no position, a lock keeps seek and read together."""
 
     def __init__(self, path: str) -> None:
         self._file = open_regular(Path(path))

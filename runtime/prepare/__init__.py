@@ -1,0 +1,1 @@
+"""Writing the prepared copy of a model: once, resumable, never in place."""

@@ -1,0 +1,169 @@
+"""Writing the prepared copy of a model: layer by layer, resumable, cancellable."""
+
+from pathlib import Path
+from typing import Protocol
+
+from runtime.errors import LarderError
+from runtime.inspect.files import shown
+from runtime.inspect.inspection import Inspection
+from runtime.inspect.manifest import (
+    MANIFEST_NAME,
+    Manifest,
+    PreparedFile,
+    read_manifest,
+    write_manifest,
+)
+from runtime.prepare import journal
+from runtime.prepare.copying import copy_small_files
+from runtime.prepare.disk import PART_ENDING, disk_error, free_bytes, replacing, sync_folder
+from runtime.prepare.lock import FolderBusyError, FolderLock
+from runtime.prepare.progress import Progress, ProgressReport
+from runtime.prepare.recipe import Recipe, make_manifest, make_recipe
+from runtime.prepare.sources import Sources
+from runtime.prepare.weight_file import verified_file, write_file
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.model import PreparedCopy
+from runtime.protocol.values import WeightFormat
+from runtime.store.prepared import PreparedStore
+
+SPARE_BYTES = 16 << 20
+"""Room beside the weights: tokenizer, manifest, and what the file system itself needs."""
+
+
+class Stopper(Protocol):
+    """Something that raises ``CancelledError`` once a person asked for the end."""
+
+    def check(self) -> None:
+        """Raise if the end was asked for."""
+
+
+class NeverStops:
+    """The stopper of work that nobody can cancel."""
+
+    def check(self) -> None:
+        """Do nothing."""
+
+
+def prepare_model(
+    inspection: Inspection,
+    expert_format: WeightFormat,
+    output_folder: str,
+    progress: ProgressReport | None = None,
+    cancel: Stopper | None = None,
+) -> PreparedCopy:
+    """Write the copy of an inspected model into ``output_folder``, or finish one begun earlier.
+
+    ``progress`` is called with bytes done and bytes in total, many times a second and at the end.
+    Finished files survive a cancel, a kill, a full disk and a power cut; the next call reads them,
+    compares their checksums and goes on from there. The manifest is written last.
+
+    Raises ``CancelledError``, or ``LarderError`` with ``DISK_FULL``, ``DISK_NOT_WRITABLE``,
+    ``PREPARE_FAILED``, ``DRIVE_READ_FAILED`` or the first problem of the inspection.
+    """
+    _require_readable(inspection, expert_format)
+    folder = Path(output_folder).absolute()
+    if folder == Path(inspection.report.folder):
+        raise _failed(folder, "it is the folder of the model itself")
+    recipe = make_recipe(inspection, expert_format)
+    work = Progress(recipe.size_bytes, progress, cancel or NeverStops())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FolderLock(folder):
+            manifest = _finished_copy(folder, recipe)
+            if manifest is None:
+                manifest = _write_copy(inspection, recipe, folder, work)
+    except FolderBusyError as cause:
+        raise _failed(folder, "another preparation of this copy is running") from cause
+    except OSError as cause:
+        kept = journal.kept_bytes(str(folder))
+        raise disk_error(folder, cause, recipe.size_bytes - kept + SPARE_BYTES, kept) from cause
+    work.finish()
+    return PreparedCopy(
+        folder=shown(str(folder)), expert_format=expert_format, size_bytes=manifest.size_bytes
+    )
+
+
+def _finished_copy(folder: Path, recipe: Recipe) -> Manifest | None:
+    """Return the manifest of a copy that is complete already; raise if it is another model's."""
+    try:
+        manifest = read_manifest(folder)
+    except FileNotFoundError:
+        return None
+    except LarderError as cause:
+        if cause.code is not ErrorCode.STORE_INVALID:
+            raise
+        return None
+    if (manifest.source_fingerprint, manifest.expert_format) != (
+        recipe.identity["source"],
+        recipe.expert_format,
+    ):
+        raise _failed(folder, f"it holds a prepared copy of {manifest.source_name}")
+    try:
+        PreparedStore(folder).close()
+    except LarderError as cause:
+        if cause.code is not ErrorCode.STORE_INVALID:
+            raise
+        # A file was lost or cut: what is left is checked in full and the rest is written again.
+        return None
+    journal.end(folder)
+    return manifest
+
+
+def _write_copy(inspection: Inspection, recipe: Recipe, folder: Path, work: Progress) -> Manifest:
+    journal.begin(folder, recipe.identity)
+    (folder / MANIFEST_NAME).unlink(missing_ok=True)
+    for leftover in folder.glob("*" + PART_ENDING):
+        leftover.unlink()
+    finished: dict[str, PreparedFile] = {}
+    for file in recipe.files:
+        found = verified_file(folder / file.name, file.tensors, recipe.identity, work.check)
+        if found is not None:
+            finished[file.name] = found
+            work.add(file.size_bytes)
+    _require_room(folder, work.remaining_bytes)
+    with Sources(inspection, recipe, work) as sources:
+        for file in recipe.files:
+            if file.name in finished:
+                continue
+            path = folder / file.name
+            pieces = sources.pieces(file)
+            finished[file.name] = write_file(path, file.tensors, recipe.identity, pieces)
+            work.check()
+            if verified_file(path, file.tensors, recipe.identity, work.check) is None:
+                path.unlink(missing_ok=True)
+                raise _failed(folder, f"{file.name} reads back with other bytes than were written")
+    copy_small_files(Path(inspection.report.folder), folder)
+    manifest = make_manifest(inspection, recipe, finished)
+    with replacing(folder / MANIFEST_NAME) as written:
+        written.write(write_manifest(manifest))
+    journal.end(folder)
+    sync_folder(folder)
+    return manifest
+
+
+def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> None:
+    report = inspection.report
+    if report.problems:
+        first = report.problems[0]
+        raise LarderError(first.code, first.detail, **first.parameters)
+    plain = (WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16)
+    if expert_format in plain and expert_format is not report.stored_format:
+        reason = f"the model is published in {report.stored_format} and not in {expert_format}"
+        raise LarderError(ErrorCode.PREPARE_FAILED, folder=report.folder, reason=reason)
+
+
+def _require_room(folder: Path, remaining_bytes: int) -> None:
+    if not remaining_bytes:
+        return
+    needed, free = remaining_bytes + SPARE_BYTES, free_bytes(folder)
+    if needed > free:
+        raise LarderError(
+            ErrorCode.DISK_FULL,
+            folder=shown(str(folder)),
+            needed_bytes=needed,
+            free_bytes=free,
+        )
+
+
+def _failed(folder: Path, reason: str) -> LarderError:
+    return LarderError(ErrorCode.PREPARE_FAILED, folder=shown(str(folder)), reason=reason)

@@ -1,0 +1,64 @@
+"""One expert from its published format into the format of its record. Pure on arrays."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from runtime.kernels.formats import Bytes, Floats, pack, unpack
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import ROW_BLOCK, ExpertLayout, ExpertPart, MatrixLayout, matrix_bytes
+
+_CHUNK_WEIGHTS = 1 << 18
+
+
+def convert_rows(source: Bytes, chunk: "Chunk") -> Bytes:
+    """Return the bytes that the rows of ``chunk`` take in the target format.
+
+    ``source`` is the whole expert as published. Equal formats are copied bit by bit. Raises
+    ``ValueError`` if a weight is not finite and the target is a quantised format.
+    """
+    plain, target = chunk.source, chunk.target
+    row_bytes = plain.num_bytes // plain.rows
+    begin = plain.offset_bytes + chunk.first_row * row_bytes
+    data = source[begin : begin + chunk.num_rows * row_bytes]
+    if plain.format is target.format:
+        return data
+    return pack(target.format, _weights(plain, data, chunk.num_rows))
+
+
+class Chunk:
+    """Some whole row blocks of one matrix: where they are read and where they are written."""
+
+    def __init__(
+        self, source: MatrixLayout, target: MatrixLayout, first_row: int, num_rows: int
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.first_row = first_row
+        self.num_rows = num_rows
+
+    @property
+    def begin_bytes(self) -> int:
+        """Where its bytes begin in the record."""
+        before = matrix_bytes(self.target.format, self.first_row, self.target.columns)
+        return self.target.offset_bytes + before
+
+    @property
+    def num_bytes(self) -> int:
+        """What its bytes take in the record."""
+        return matrix_bytes(self.target.format, self.num_rows, self.target.columns)
+
+
+def chunks_of(source: ExpertLayout, target: ExpertLayout) -> Iterator[Chunk]:
+    """Yield chunks that cover all weights of an expert once, each small enough to stay in cache."""
+    for part in ExpertPart:
+        plain, wanted = source[part], target[part]
+        rows = max(_CHUNK_WEIGHTS // plain.columns // ROW_BLOCK, 1) * ROW_BLOCK
+        for first_row in range(0, plain.rows, rows):
+            yield Chunk(plain, wanted, first_row, min(rows, plain.rows - first_row))
+
+
+def _weights(plain: MatrixLayout, data: Bytes, num_rows: int) -> Floats:
+    if plain.format in (WeightFormat.Q8_G32, WeightFormat.Q4_G32):
+        raise ValueError(f"{plain.format} is not a published format")
+    return unpack(plain.format, np.ascontiguousarray(data), num_rows, plain.columns)

@@ -1,0 +1,96 @@
+"""Where the bytes of a prepared copy come from: read, converted, handed on piece by piece."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from runtime.errors import LarderError
+from runtime.inspect.inspection import Inspection
+from runtime.prepare.progress import Progress
+from runtime.prepare.quantise import chunks_of, convert_rows
+from runtime.prepare.recipe import Recipe, WeightFile
+from runtime.prepare.weight_file import TensorPlan
+from runtime.protocol.errors import ErrorCode
+from runtime.spec.tensors import ExpertId, TensorEntry
+from runtime.store.checkpoint import CheckpointStore
+
+_COPY_BYTES = 4 << 20
+_MAX_THREADS = 8
+
+
+class Sources:
+    """The published weights of one model, in the shapes that the files of its copy need.
+
+    Memory: one expert as published and one as prepared, and a small chunk for each thread.
+    """
+
+    def __init__(self, inspection: Inspection, recipe: Recipe, work: Progress) -> None:
+        self._folder = inspection.report.folder
+        self._store = CheckpointStore(inspection)
+        self._recipe = recipe
+        self._work = work
+        self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS))
+        self._published = np.zeros(self._store.layout.record_bytes, np.uint8)
+        self._record = np.zeros(recipe.layout.record_bytes, np.uint8)
+        self._chunks = list(chunks_of(self._store.layout, recipe.layout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        self._store.close()
+
+    def pieces(self, file: WeightFile) -> Callable[[TensorPlan], Iterator[memoryview]]:
+        """Return what yields the bytes of each tensor of ``file``."""
+        layer = file.layer
+        if layer is None:
+            return lambda tensor: self._dense(self._store.dense_tensors[tensor.name])
+        numbers = {tensor.name: number for number, tensor in enumerate(file.tensors)}
+        return lambda tensor: self._expert(ExpertId(layer, numbers[tensor.name]))
+
+    def _dense(self, entry: TensorEntry) -> Iterator[memoryview]:
+        """Copy a dense tensor as it is published."""
+        buffer = memoryview(bytearray(min(_COPY_BYTES, entry.num_bytes)))
+        for begin in range(0, entry.num_bytes, _COPY_BYTES):
+            target = buffer[: entry.num_bytes - begin]
+            part = TensorEntry(
+                entry.name,
+                entry.file,
+                entry.offset_bytes + begin,
+                target.nbytes,
+                entry.format,
+                entry.shape,
+            )
+            self._store.read_tensor(part, target)
+            yield target
+            self._work.add(target.nbytes)
+
+    def _expert(self, expert: ExpertId) -> Iterator[memoryview]:
+        """Convert one expert, its chunks side by side."""
+        self._store.read_expert(expert, self._published.data)
+        tasks = [self._pool.submit(convert_rows, self._published, chunk) for chunk in self._chunks]
+        done_bytes = 0
+        for chunk, task in zip(self._chunks, tasks, strict=True):
+            try:
+                data = task.result()
+            except ValueError as cause:
+                raise LarderError(
+                    ErrorCode.PREPARE_FAILED,
+                    folder=self._folder,
+                    reason=f"layer {expert.layer}, expert {expert.expert}: {cause}",
+                ) from cause
+            self._record[chunk.begin_bytes : chunk.begin_bytes + len(data)] = data
+            done_bytes += len(data)
+            self._work.add(len(data))
+        yield self._record.data
+        self._work.add(len(self._record) - done_bytes)
