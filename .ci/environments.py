@@ -142,6 +142,7 @@ def _larder_itself(environment: Environment) -> bool:
         return False
     command: list[str | Path] = [environment.executable, "-m", "pip", "install", "-v", "--no-deps"]
     command += ["--no-build-isolation", "--editable", ROOT]
+    command += ["-C", f"build-dir={build_folder(environment)}"]
     what = f"installing larder into {environment.folder}"
     if not environment.has_native:
         command += ["-C", "wheel.cmake=false"]
@@ -156,6 +157,11 @@ def _larder_itself(environment: Environment) -> bool:
         _report_native(environment)
     stamps.write(stamp, value)
     return True
+
+
+def build_folder(environment: Environment) -> Path:
+    """Where the extension is compiled for an environment; kept, so that rebuilding is quick."""
+    return ROOT / "build" / "native" / environment.folder.lstrip(".")
 
 
 def has_extension(python: Path) -> bool:

@@ -112,12 +112,11 @@ def unassigned(root: Path = ROOT) -> list[str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one job came to."""
+    """What one job came to; a job that broke outside its tests counts as one failure."""
 
     passed: int = 0
     failed: int = 0
     skipped: int = 0
-    is_broken: bool = False
 
     def plus(self, other: Outcome) -> Outcome:
         """Both together."""
@@ -125,13 +124,11 @@ class Outcome:
             self.passed + other.passed,
             self.failed + other.failed,
             self.skipped + other.skipped,
-            self.is_broken or other.is_broken,
         )
 
     def line(self) -> str:
         """The closing line, in the form that test runners print."""
-        failed = self.failed + (1 if self.is_broken and not self.failed else 0)
-        return f"{self.passed} passed, {failed} failed" + (
+        return f"{self.passed} passed, {self.failed} failed" + (
             f", {self.skipped} skipped" if self.skipped else ""
         )
 
@@ -181,11 +178,10 @@ def run_job(job: Job, *, profile: str = "ci", options: tuple[str, ...] = ()) -> 
     except subprocess.TimeoutExpired:
         say(f"job {job.name}: was stopped after {job.max_s} s")
         status = 124
-    outcome = read_report(report) if report.exists() else Outcome(is_broken=True)
-    if status != 0 and not outcome.failed:
-        outcome = outcome.plus(Outcome(is_broken=True))
-    if outcome.passed + outcome.failed == 0:
-        outcome = outcome.plus(Outcome(is_broken=True))
+    outcome = read_report(report) if report.exists() else Outcome()
+    if not outcome.failed and (status != 0 or not outcome.passed):
+        say(f"job {job.name}: pytest ended with status {status} and no failed test")
+        outcome = outcome.plus(Outcome(failed=1))
     say(f"job {job.name}: {outcome.line()} in {time.monotonic() - started_s:.1f} s")
     return outcome
 
@@ -222,9 +218,9 @@ def main(names: list[str]) -> int:
             total = total.plus(outcome)
     print("\n".join(["", *verdicts]), flush=True)
     if total.passed + total.failed == 0:
-        total = total.plus(Outcome(is_broken=True))
+        total = total.plus(Outcome(failed=1))
     print(total.line(), flush=True)
-    return 1 if total.failed or total.is_broken else 0
+    return 1 if total.failed else 0
 
 
 if __name__ == "__main__":

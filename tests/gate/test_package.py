@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+import environments
 from console import ROOT
 
 _START = """
@@ -52,7 +53,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built with the tools of this environment."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
-    _run([*command, "--wheel-dir", folder, ROOT], ROOT)
+    kept = environments.build_folder(environments.FULL)
+    _run([*command, "-C", f"build-dir={kept}", "--wheel-dir", folder, ROOT], ROOT)
     (found,) = folder.glob("larder-*.whl")
     return found
 
