@@ -2,12 +2,13 @@
 
 import dataclasses
 import enum
+import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QProcess, QTimer, Signal
+from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, QTimer, Signal
 
+from app.link.interpreter import module_command, module_environment
 from app.link.windows_job import KillOnCloseJob
 
 CLOSE_WAIT_MS = 2000
@@ -50,16 +51,11 @@ class RuntimeCommand:
     """What to start and where its log goes."""
 
     arguments: tuple[str, ...] = ()
-    """For the service, after ``-m runtime.service``."""
+    """For the service."""
     log_path: str = ""
     """Empty: the log is thrown away."""
-    program: str = ""
-    """Empty: this interpreter."""
-    interpreter_arguments: tuple[str, ...] = ("-m", "runtime.service")
-
-    def words(self) -> Sequence[str]:
-        """Everything after the program."""
-        return (*self.interpreter_arguments, *self.arguments)
+    program: tuple[str, ...] = module_command("runtime.service")
+    """The program and what stands before ``arguments``."""
 
 
 class RuntimeProcess(QObject):
@@ -81,6 +77,10 @@ class RuntimeProcess(QObject):
         self._log_start = 0
         self._job = KillOnCloseJob()
         self._process = QProcess(self)
+        environment = QProcessEnvironment()
+        for name, value in module_environment(os.environ).items():
+            environment.insert(name, value)
+        self._process.setProcessEnvironment(environment)
         self._process.started.connect(self._on_started)
         self._process.readyReadStandardOutput.connect(self._on_output)
         self._process.finished.connect(self._on_finished)
@@ -107,7 +107,8 @@ class RuntimeProcess(QObject):
         self._log_start = self._open_log()
         self._was_terminated = False
         self._set_state(RuntimeState.STARTING)
-        self._process.start(self._command.program or sys.executable, list(self._command.words()))
+        program, *words = *self._command.program, *self._command.arguments
+        self._process.start(program, words)
 
     def send(self, data: bytes) -> bool:
         """Queue bytes for the child; False if there is none that listens."""

@@ -158,8 +158,9 @@ class ChatState(QObject):
             return False
         # A question that got no answer is replaced by the next: its wording stays as a variant.
         kept = self._messages[:-1] if self._ends_with_question() else self._messages
+        self._draft = ""
+        self._save_draft()
         self._ask_after(kept, text)
-        self.set_draft("")
         return True
 
     def stop(self) -> None:

@@ -15,7 +15,8 @@ from app.state.progress import Progress
 from app.state.settings import SettingsState
 from app.state.stages import Stage, StageFacts, stage_of
 from runtime.protocol.chat import ChatMessage, SamplingSettings
-from runtime.protocol.errors import ErrorReport
+from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
+from runtime.protocol.framing import FrameError
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.messages import (
     AnyEvent,
@@ -268,12 +269,22 @@ class Session(QObject, LoadListener):
                 self._end_answer_with(event)
                 listener(event)
 
-        self._answer_id = self._client.send(
-            lambda request_id: StartGeneration(
-                request_id=request_id, conversation=list(conversation), sampling=sampling
-            ),
-            on_event,
-        )
+        try:
+            self._answer_id = self._client.send(
+                lambda request_id: StartGeneration(
+                    request_id=request_id, conversation=list(conversation), sampling=sampling
+                ),
+                on_event,
+            )
+        except FrameError as error:
+            self.failed.emit(
+                ErrorReport(
+                    code=ErrorCode.CONVERSATION_INVALID,
+                    severity=Severity.REQUEST,
+                    parameters={"reason": str(error)},
+                )
+            )
+            return False
         self.changed.emit()
         return self._answer_id is not None
 
