@@ -32,7 +32,7 @@ def tier_amount(tier: str, num_bytes: int) -> str:
 
 def tiers_tooltip(tiers: Sequence[TierShare]) -> str:
     """A line for each tier: experts and size."""
-    return "\n".join(tier_tooltip(share) for share in tiers)
+    return "\n".join(tier_tooltip(share) for share in tiers if share.bytes)
 
 
 def memory_line(model: LoadedModel) -> str:

@@ -79,6 +79,7 @@ class ChatWords:
     CONTEXT_FULL = Word("the context is full: start a new chat or load with a longer context")
     CUT_OFF = Word("cut off: the model stopped running")
     UNTITLED = Word("New chat")
+    EARLIER = Word("Show earlier messages")
 
 
 class ModelWords:
@@ -111,6 +112,7 @@ class ModelWords:
     LOAD = Word("Start")
     PREPARE_AND_LOAD = Word("Prepare and start")
     SWITCH = Word("Switch to this model")
+    RELOAD = Word("Start with this plan")
     UNLOAD = Word("Unload")
     PREPARING = Word("Preparing")
     LOADING_START = Word("Starting the engine")
@@ -118,7 +120,9 @@ class ModelWords:
     LOADING_EXPERTS = Word("Loading experts")
     CANCELLING = Word("Stopping…")
     EMPTY_TITLE = Word("Drop a model folder on this window")
-    EMPTY_TEXT = Word("You see whether it runs, from where and how fast, before anything is loaded.")
+    EMPTY_TEXT = Word(
+        "You see whether it runs, from where and how fast, before anything is loaded."
+    )
     PROBLEMS = Word("Why it cannot run")
     NOTES = Word("Good to know")
 

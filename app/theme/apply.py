@@ -69,7 +69,7 @@ def apply_theme(application: QApplication, palette: Palette) -> None:
         roles.setColor(role, QColor(colour))
     application.setPalette(roles)
     application.setFont(body_font())
-    application.setStyleSheet(style_sheet(palette))
+    application.setStyleSheet(style_sheet(palette, (RESOURCES / "icons").as_posix()))
 
 
 @functools.cache

@@ -8,9 +8,10 @@ from app.theme import metrics
 from app.theme.palette import Palette
 
 
-def style_sheet(palette: Palette) -> str:
-    """Return the style sheet for a palette."""
-    return "\n".join((_base(palette), _buttons(palette), _inputs(palette), _pieces(palette)))
+def style_sheet(palette: Palette, icons: str = "") -> str:
+    """Return the style sheet for a palette; ``icons`` is the folder of the icons, with slashes."""
+    parts = (_base(palette), _buttons(palette), _inputs(palette), _pieces(palette))
+    return "\n".join((*parts, _marks(palette, icons)))
 
 
 def _base(p: Palette) -> str:
@@ -106,13 +107,12 @@ QLineEdit, QPlainTextEdit, QSpinBox, QDoubleSpinBox, QComboBox {{
 QLineEdit:focus, QPlainTextEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
   border: 1px solid {p.focus};
 }}
-QComboBox::drop-down {{ border: 0; width: 22px; }}
+QComboBox::drop-down {{ border: 0; width: 26px; }}
 QComboBox QAbstractItemView {{
   background: {p.surface}; border: 1px solid {p.line}; selection-background-color: {p.own};
   selection-color: {p.text}; outline: 0;
 }}
-QSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::up-button,
-QDoubleSpinBox::down-button {{ width: 16px; border: 0; }}
+QSpinBox, QDoubleSpinBox {{ padding: 5px 8px; }}
 QPlainTextEdit[look="composer"] {{ border-radius: {metrics.CARD_RADIUS}px; padding: 8px; }}
 QPlainTextEdit[look="code"] {{ background: transparent; border: 0; padding: 0; }}
 QTextBrowser[look="prose"] {{
@@ -124,6 +124,7 @@ QListWidget::item {{ padding: 7px 12px; border-radius: {metrics.CONTROL_RADIUS}p
 QListWidget::item:hover {{ background: {p.hover}; }}
 QListWidget::item:selected {{ background: {p.own}; color: {p.text}; }}
 QListWidget::item:focus {{ border: 1px solid {p.focus}; }}
+QSlider {{ min-height: 22px; background: transparent; }}
 QSlider::groove:horizontal {{ height: 6px; border-radius: 3px; background: {p.empty}; }}
 QSlider::sub-page:horizontal {{ height: 6px; border-radius: 3px; background: {p.ram}; }}
 QSlider::handle:horizontal {{
@@ -143,4 +144,19 @@ QFrame[look="dropzone"] {{
 }}
 QFrame[look="dropzone"][isWelcome="true"] {{ border: 2px dashed {p.accent}; background: {p.own}; }}
 QFrame[look="separator"] {{ background: {p.line}; max-height: 1px; border: 0; }}
+"""
+
+
+def _marks(p: Palette, icons: str) -> str:
+    if not icons:
+        return ""
+    check = "check-dark" if p.is_dark else "check-light"
+    return f"""
+QCheckBox::indicator:checked {{ image: url({icons}/{check}.svg); }}
+QComboBox::down-arrow {{ image: url({icons}/chevron-down-dim.svg); width: 12px; height: 12px; }}
+QAbstractSpinBox::up-button, QAbstractSpinBox::down-button {{ width: 20px; border: 0; }}
+QAbstractSpinBox::up-arrow {{ image: url({icons}/chevron-up-dim.svg); width: 10px; height: 10px; }}
+QAbstractSpinBox::down-arrow {{
+  image: url({icons}/chevron-down-dim.svg); width: 10px; height: 10px;
+}}
 """

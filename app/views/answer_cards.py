@@ -23,6 +23,7 @@ class PlacementCard(Card):
         self._text = label("", "dim", is_wrapping=True)
         self.body.addWidget(self._bar)
         self.body.addWidget(self._text)
+        self.body.addStretch(1)
 
     def show_model(self, model: LoadedModel) -> None:
         """Show the shares of the tiers."""
@@ -46,6 +47,7 @@ class HitsCard(Card):
         self._text = label(MonitorWords.NO_ANSWER, "dim", is_wrapping=True)
         self.body.addWidget(self._bar)
         self.body.addWidget(self._text)
+        self.body.addStretch(1)
 
     def show_answer(self, stats: GenerationStats | None) -> None:
         """Show the shares of an answer; None before the first."""
@@ -71,6 +73,7 @@ class TimeCard(Card):
         self._text = label(MonitorWords.NO_ANSWER, "dim", is_wrapping=True)
         self.body.addWidget(self._bar)
         self.body.addWidget(self._text)
+        self.body.addStretch(1)
 
     def show_answer(self, stats: GenerationStats | None) -> None:
         """Show the split of an answer; None before the first."""
@@ -94,6 +97,7 @@ class MemoryCard(Card):
         self._text = label("", "dim", is_wrapping=True)
         self.body.addWidget(self._bar)
         self.body.addWidget(self._text)
+        self.body.addStretch(1)
 
     def show_model(self, model: LoadedModel) -> None:
         """Show budget and base."""

@@ -129,7 +129,9 @@ class CandidateView(QWidget):
         if chosen is not None and chosen.needs_prepare:
             name = ModelWords.PREPARE_AND_LOAD
         else:
-            name = ModelWords.SWITCH if loaded_folder else ModelWords.LOAD
+            is_other = bool(loaded_folder) and not is_this_loaded
+            name = ModelWords.SWITCH if is_other else ModelWords.LOAD
+            name = ModelWords.RELOAD if is_this_loaded else name
         self._start.setText(name)
         self._start.setAccessibleName(name)
 

@@ -26,7 +26,7 @@ from app.views.chat_list import ChatList
 from app.views.composer import Composer
 from app.views.empty_state import EmptyState
 from app.views.message_list import MessageList
-from app.views.notice_bar import NoticeBar
+from app.views.notice_bar import NoticeBar, framed
 from app.views.progress_text import progress_name
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.errors import ErrorReport
@@ -82,12 +82,9 @@ class ChatView(QWidget):
         composer_row.addStretch(1)
         composer_row.addWidget(self.composer, 100)
         composer_row.addStretch(1)
-        notice_row = QHBoxLayout()
-        notice_row.setContentsMargins(16, 10, 16, 0)
-        notice_row.addWidget(self.notice)
         middle = QVBoxLayout()
         middle.setSpacing(8)
-        middle.addLayout(notice_row)
+        middle.addWidget(framed(self.notice))
         middle.addWidget(stack_holder, 1)
         middle.addLayout(composer_row)
         layout = QHBoxLayout(self)

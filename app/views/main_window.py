@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QVBoxLay
 
 from app.text.words import ShellWords
 from app.theme.palette import Palette
-from app.views.notice_bar import NoticeBar
+from app.views.notice_bar import NoticeBar, framed
 from app.views.rail import Page, Rail
 from app.views.strip import Strip
 
@@ -35,13 +35,10 @@ class MainWindow(QMainWindow):
         self._pages = QStackedWidget()
         self._makers: dict[Page, Callable[[], QWidget]] = {}
         self._made: dict[Page, QWidget] = {}
-        notice_row = QHBoxLayout()
-        notice_row.setContentsMargins(16, 10, 16, 0)
-        notice_row.addWidget(self.notice)
         right = QVBoxLayout()
         right.setSpacing(0)
         right.addWidget(self.strip)
-        right.addLayout(notice_row)
+        right.addWidget(framed(self.notice))
         right.addWidget(self._pages, 1)
         frame = QWidget()
         frame.setProperty("look", "page")

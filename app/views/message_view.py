@@ -14,7 +14,6 @@ from app.views.markdown_view import MarkdownView
 from app.views.pieces import IconButton, label
 from runtime.protocol.chat import Role
 
-
 MAX_BUBBLE_WIDTH = 528
 
 
@@ -137,12 +136,9 @@ class MessageView(QFrame):
         inside.addWidget(self._question)
         row = QHBoxLayout()
         row.addStretch(1)
+        row.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignBottom)
         row.addWidget(bubble, 0)
         self._layout.addLayout(row)
-        below = QHBoxLayout()
-        below.addStretch(1)
-        below.addWidget(self._actions)
-        self._layout.addLayout(below)
         copy = self._actions.add("copy", ChatWords.COPY)
         copy.clicked.connect(self._on_copy_clicked)
         edit = self._actions.add("edit", ChatWords.EDIT)

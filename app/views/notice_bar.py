@@ -101,3 +101,13 @@ class NoticeBar(QFrame):
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self._close.show_palette(palette)
+
+
+def framed(notice: NoticeBar) -> QWidget:
+    """Return a widget that gives a notice its margins while it is shown, and no room otherwise."""
+    frame = QWidget()
+    layout = QVBoxLayout(frame)
+    layout.setContentsMargins(16, 0, 16, 0)
+    layout.setSpacing(0)
+    layout.addWidget(notice)
+    return frame

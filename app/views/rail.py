@@ -54,7 +54,7 @@ class Rail(QFrame):
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
             button.setIconSize(QSize(20, 20))
             button.setCheckable(True)
-            button.setFixedSize(metrics.RAIL_WIDTH - 16, 52)
+            button.setFixedSize(metrics.RAIL_WIDTH - 16, 56)
             button.setCursor(Qt.CursorShape.PointingHandCursor)
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             button.clicked.connect(lambda _=False, page=page: self.page_chosen.emit(page))

@@ -4,6 +4,7 @@ import msgspec
 from PySide6.QtCore import QSignalBlocker, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
@@ -92,7 +93,8 @@ class SettingsView(QWidget):
         caption = label(name)
         caption.setBuddy(field)
         field.setAccessibleName(name)
-        field.setMaximumWidth(520)
+        is_number = isinstance(field, QAbstractSpinBox)
+        field.setMaximumWidth(140 if is_number else 520)
         grid.addWidget(caption, row, 0)
         grid.addWidget(field, row, 1)
         if hint:
