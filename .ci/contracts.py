@@ -13,7 +13,8 @@ from pathlib import Path
 import imports
 from imports import Import, is_within
 
-# Rows of the table; a package may import its own row and those below.
+# Rows of the table; a package may import its own row and those below. The interface that engines
+# implement stands low, among the value types (docs/decisions/0004-engine-interface.md).
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("service",),
@@ -32,7 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("policy",),
     ("hardware",),
     ("inspect",),
-    ("errors", "spec"),
+    ("engine.base", "errors", "spec"),
     ("native",),
     ("protocol",),
 )
@@ -55,7 +56,7 @@ TESTING = ("runtime.testing",)
 PROTOCOL_MAY = ("msgspec", "runtime.protocol")
 WITHOUT_QT = ("app.text", "app.graphs.series")
 WITHOUT_WIDGETS = ("app.state", "app.link")
-STAGES = ("chat", "models", "monitor", "settings", "strip", "rail", "drop_zone")
+PAGES = ("chat", "models", "monitor", "settings")
 LATE_WIDGETS = ("app.early", "app.__main__")
 
 
@@ -131,18 +132,18 @@ def _window(item: Import) -> Iterable[str]:
     if is_within(item.source, "app.views"):
         if _within(item.target, ("app.link", "app.main")):
             yield f"may not import {item.target}: a view shows state and emits intent"
-        stage = _stage(item.target)
-        if stage is not None and stage != _stage(item.source):
+        page = _page(item.target)
+        if page is not None and page != _page(item.source):
             yield f"may not import {item.target}: a view knows no other view"
 
 
-def _stage(name: str) -> str | None:
+def _page(name: str) -> str | None:
     """The page that a module of app.views is; None for a piece that pages are made of."""
     parts = name.split(".")
     if parts[:2] != ["app", "views"] or len(parts) < 3:
         return None
     word = parts[2].removesuffix("_view").removesuffix("_page")
-    return word if word in STAGES else None
+    return word if word in PAGES else None
 
 
 def _reaches_torch(found: Sequence[Import]) -> Iterable[str]:
@@ -180,10 +181,10 @@ def _leads_to_torch(
 
 def _layer(name: str) -> int | None:
     """The row of a runtime module, 0 on top; None for one that stands in no row."""
+    rows = {f"runtime.{entry}": row for row, names in enumerate(LAYERS) for entry in names}
     parts = name.split(".")
-    if parts[0] != "runtime" or len(parts) < 2:
-        return None
-    return next((row for row, names in enumerate(LAYERS) if parts[1] in names), None)
+    heads = (".".join(parts[:end]) for end in range(len(parts), 1, -1))
+    return next((rows[head] for head in heads if head in rows), None)
 
 
 def _within(name: str, packages: Iterable[str]) -> bool:
