@@ -20,7 +20,6 @@ from runtime.protocol.messages import (
     PrefillProgressed,
     TokensGenerated,
 )
-from runtime.spec.footprint import PREFILL_CHUNK_TOKENS
 
 BATCH_S = 0.03
 """Tokens that follow each other faster are sent together."""
@@ -77,8 +76,9 @@ class Answer:
         try:
             new_ids = prompt_ids[self._reused_tokens :]
             logits = torch.empty(0)
-            for first in range(0, len(new_ids), PREFILL_CHUNK_TOKENS):
-                chunk = new_ids[first : first + PREFILL_CHUNK_TOKENS]
+            chunk_tokens = self._parts.chunk_tokens
+            for first in range(0, len(new_ids), chunk_tokens):
+                chunk = new_ids[first : first + chunk_tokens]
                 done = first + len(chunk)
                 logits = self._prefill(chunk, is_last=done == len(new_ids))
                 yield PrefillProgressed(

@@ -16,7 +16,7 @@ from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.residency.dense import DensePart
 from runtime.residency.experts import CacheShape, ExpertCache
-from runtime.spec.footprint import work_bytes
+from runtime.spec.footprint import prefill_chunk_tokens, work_bytes
 from runtime.spec.model import ModelSpec
 from runtime.store.open import open_store
 from runtime.telemetry.recorder import Counters
@@ -35,6 +35,8 @@ class LoadedParts:
     kv: KvCache
     model: Decoder
     eos_ids: frozenset[int]
+    chunk_tokens: int
+    """Prompt tokens that are computed together."""
     resources: contextlib.ExitStack
 
     def close(self) -> None:
@@ -74,7 +76,6 @@ def load_parts(
         stack.callback(store.close)
         budget_bytes = plan.budgets.ram_bytes
         ledger = Ledger(plan.ram_bytes if budget_bytes is None else budget_bytes)
-        ledger.take(MemoryPart.WORK, work_bytes(spec, plan.context_tokens))
         dense = DensePart(ledger, store.dense_tensors)
         stack.callback(dense.close)
         kv = KvCache(ledger, spec, plan.context_tokens)
@@ -82,6 +83,8 @@ def load_parts(
         shape = CacheShape(spec.moe_layers, tuple(plan.slots_per_layer), spec.num_experts)
         experts = ExpertCache(store, shape, ledger, counters)
         stack.callback(experts.close)
+        chunk_tokens = prefill_chunk_tokens(spec, plan.context_tokens, ledger.free_bytes)
+        ledger.take(MemoryPart.WORK, work_bytes(spec, plan.context_tokens, chunk_tokens))
         dense.read(store, lambda done, total: advance(LoadStage.DENSE, done, total))
         model = build_model(spec, kernels, dense, experts, plan.context_tokens)
         experts.fill(lambda done, total: advance(LoadStage.EXPERTS, done, total))
@@ -94,6 +97,7 @@ def load_parts(
             kv=kv,
             model=model,
             eos_ids=frozenset((*spec.eos_ids, *tokenizer.eos_ids)),
+            chunk_tokens=chunk_tokens,
             resources=stack.pop_all(),
         )
 

@@ -47,8 +47,8 @@ def kv_cache_bytes(spec: ModelSpec, context_tokens: int) -> int:
     return spec.num_layers * num_pages * kv_page_bytes(spec)
 
 
-def work_bytes(spec: ModelSpec, context_tokens: int) -> int:
-    """Return what is set aside for activations of one chunk, logits and rotary tables."""
+def work_bytes(spec: ModelSpec, context_tokens: int, chunk_tokens: int) -> int:
+    """Return what computing a chunk takes: activations, logits, sampling and rotary tables."""
     heads = (spec.num_heads + 2 * spec.num_kv_heads) * spec.head_dim
     per_token = (
         6 * spec.hidden_size
@@ -57,10 +57,20 @@ def work_bytes(spec: ModelSpec, context_tokens: int) -> int:
         + spec.top_k * (2 * spec.expert_width + spec.hidden_size)
         + 3 * spec.num_experts
     )
-    chunk_tokens = min(PREFILL_CHUNK_TOKENS, context_tokens)
-    logits = 8 * spec.vocabulary_size
+    logits = 10 * spec.vocabulary_size
     tables = context_tokens * spec.head_dim
     return _whole_pages(_F32_BYTES * (chunk_tokens * per_token + logits + tables))
+
+
+def prefill_chunk_tokens(spec: ModelSpec, context_tokens: int, room_bytes: int) -> int:
+    """Return how many prompt tokens to compute together so that the work fits into the room.
+
+    At least 1, even if that does not fit.
+    """
+    chunk_tokens = min(PREFILL_CHUNK_TOKENS, context_tokens)
+    while chunk_tokens > 1 and work_bytes(spec, context_tokens, chunk_tokens) > room_bytes:
+        chunk_tokens //= 2
+    return chunk_tokens
 
 
 def _whole_pages(num_bytes: int) -> int:

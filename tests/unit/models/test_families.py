@@ -85,8 +85,8 @@ def test_family_64_greedy_tokens_equal_transformers(bench: ModelBench, folder: P
     past = None
     with torch.no_grad():
         while len(theirs) < 64:
-            step = reference(folder)(fed, past_key_values=past, use_cache=True)
-            past = step.past_key_values
+            step = reference(folder)(fed, cache=past, use_cache=True)
+            past = step.cache
             theirs.append(int(step.logits[0, -1].argmax()))
             fed = torch.tensor([theirs[-1:]])
 
