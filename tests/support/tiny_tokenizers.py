@@ -82,6 +82,13 @@ def sentencepiece_like(words: Iterable[str] = WORDS, *, is_legacy: bool = False)
     return tokenizer
 
 
+def id_of(tokenizer: Tokenizer, token: str) -> int:
+    """Return the id of a token that exists."""
+    token_id = tokenizer.token_to_id(token)
+    assert token_id is not None, token
+    return token_id
+
+
 def write_folder(
     folder: Path,
     tokenizer: Tokenizer,

@@ -70,7 +70,7 @@ def test_stream_character_of_four_bytes_appears_when_complete(kind: str) -> None
     if kind == "byte-level":
         ids = tokenizer.encode("😀").ids
     else:
-        ids = [tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in "😀".encode()]
+        ids = [tiny.id_of(tokenizer, f"<0x{byte:02X}>") for byte in "😀".encode()]
     pieces = streamed(tokenizer, [[token_id] for token_id in ids])
     assert len(ids) == 4
     assert pieces == ["", "", "", "😀", ""]
@@ -82,20 +82,20 @@ def test_stream_ends_inside_a_character_finish_shows_it(kind: str) -> None:
     if kind == "byte-level":
         ids = tokenizer.encode("😀").ids[:2]
     else:
-        ids = [tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in "😀".encode()[:2]]
+        ids = [tiny.id_of(tokenizer, f"<0x{byte:02X}>") for byte in "😀".encode()[:2]]
     assert streamed(tokenizer, [ids]) == ["", "\ufffd"]
 
 
 def test_stream_special_token_between_words_keeps_the_space() -> None:
     names = ["▁hello", "<|im_end|>", "▁world", "</s>", "▁cat"]
-    ids = [SENTENCEPIECE.token_to_id(name) for name in names]
+    ids = [tiny.id_of(SENTENCEPIECE, name) for name in names]
     assert streamed(SENTENCEPIECE, [[token_id] for token_id in ids]) == [
         "hello", "", " world", "", " cat", "",
     ]  # fmt: skip
 
 
 def test_stream_bytes_at_beginning_keep_the_space_after_them() -> None:
-    ids = [SENTENCEPIECE.token_to_id(name) for name in ("<0x41>", "▁world", "<0xC3>", "▁cat")]
+    ids = [tiny.id_of(SENTENCEPIECE, name) for name in ("<0x41>", "▁world", "<0xC3>", "▁cat")]
     pieces = streamed(SENTENCEPIECE, [[token_id] for token_id in ids])
     assert pieces == ["A", " world", "", "\ufffd cat", ""]
 
@@ -115,8 +115,8 @@ def test_stream_long_answer_decodes_a_bounded_window() -> None:
             return SENTENCEPIECE.id_to_token(token_id)
 
     table.tokenizer = Counting()  # type: ignore[assignment]
-    space = SENTENCEPIECE.token_to_id("▁")
-    ids = [space, SENTENCEPIECE.token_to_id("cat")] * 2000
+    space = tiny.id_of(SENTENCEPIECE, "▁")
+    ids = [space, tiny.id_of(SENTENCEPIECE, "cat")] * 2000
     text = stream.push(ids) + stream.finish()
     assert text == ("cat " * 2000)[:-1]
     assert widest <= 17
@@ -139,7 +139,7 @@ def test_stream_without_decoder_puts_spaces_between() -> None:
 def test_stream_added_token_with_a_space_shows_as_written() -> None:
     tokenizer = tiny.byte_level()
     tokenizer.add_tokens(["<two words>"])
-    token_id = tokenizer.token_to_id("<two words>")
+    token_id = tiny.id_of(tokenizer, "<two words>")
     assert streamed(tokenizer, [[token_id]]) == ["<two words>", ""]
 
 

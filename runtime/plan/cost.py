@@ -1,0 +1,206 @@
+"""Predicted speed: bytes that a token reads, divided by the rates they are read at.
+
+Every figure that can be calibrated stands in ``CostConstants``. Where they come from is in
+``docs/decisions/0051-forecast.md``.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from runtime.plan.memory import CHUNK_TOKENS
+from runtime.protocol.machine import MachineReport
+from runtime.protocol.values import Forecast, WeightFormat
+from runtime.spec.model import ModelSpec
+
+RECENCY_CURVE = (
+    (0.0, 0.0),
+    (0.07, 0.26),
+    (0.15, 0.45),
+    (0.20, 0.55),
+    (0.45, 0.83),
+    (0.72, 0.97),
+    (1.0, 1.0),
+)
+"""Part of the avoidable misses that least-recently-used slots avoid, over the part of the experts
+beyond top-k that have a slot. Fitted to real routing, which is far from uniform."""
+RECENT_REUSE = 0.30
+"""Part of a token's experts, beyond chance, that the token before used too."""
+
+NATIVE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
+    {
+        WeightFormat.F32: 0.60,
+        WeightFormat.F16: 0.50,
+        WeightFormat.BF16: 0.50,
+        WeightFormat.Q8_G32: 0.45,
+        WeightFormat.Q4_G32: 0.30,
+    }
+)
+REFERENCE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
+    {
+        WeightFormat.F32: 0.50,
+        WeightFormat.F16: 0.20,
+        WeightFormat.BF16: 0.25,
+        WeightFormat.Q8_G32: 0.08,
+        WeightFormat.Q4_G32: 0.04,
+    }
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CostConstants:
+    """What is assumed about this program's own speed, and about a PC nothing was measured on."""
+
+    native_efficiency: Mapping[WeightFormat, float] = dataclasses.field(
+        default_factory=lambda: NATIVE_EFFICIENCY
+    )
+    """Part of the plain read rate that the native kernels reach while they compute."""
+    reference_efficiency: Mapping[WeightFormat, float] = dataclasses.field(
+        default_factory=lambda: REFERENCE_EFFICIENCY
+    )
+    """The same for the reference kernels."""
+    layer_s: float = 0.00025
+    """Time of a layer that does not depend on its weights: many small operations."""
+    token_s: float = 0.001
+    """The same for a token: sampling, text, messages."""
+    flops_per_core: float = 15e9
+    """Multiplications and additions per second and core while a prompt is read."""
+    miss_s: float = 0.0002
+    """Time of a read from the drive that does not depend on its size."""
+    assumed_ram_bytes_per_s: float = 10e9
+    assumed_drive_bytes_per_s: float = 500e6
+    kv_depth_tokens: int = 512
+    """Length of conversation that a forecast is made for."""
+    low_ratio: float = 0.65
+    """Lower end of the band, as part of the predicted speed."""
+    high_ratio: float = 1.4
+    miss_spread: float = 0.5
+    """How far the misses of a model may lie from the curve, as part of them."""
+
+
+DEFAULT_COSTS = CostConstants()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """Bytes that a plan reads: from RAM for every token, from the drive for a missed expert."""
+
+    dense_bytes: int
+    dense_format: WeightFormat
+    expert_record_bytes: int
+    expert_drive_bytes: int
+    expert_format: WeightFormat
+    kv_bytes_per_token: int
+    num_active_parameters: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """What this PC reads per second, and whether that was measured."""
+
+    ram_bytes_per_s: float
+    drive_bytes_per_s: float
+    is_ram_measured: bool
+    is_drive_measured: bool
+    num_cores: int
+    has_native_kernels: bool
+
+
+def hit_ratio(num_slots: int, spec: ModelSpec) -> float:
+    """Return the part of look-ups that find their expert in RAM, recently used ones staying.
+
+    With room for one token's experts, only those that the next token uses again are found.
+    """
+    num_all = len(spec.moe_layers) * spec.num_experts
+    if not num_all or num_slots >= num_all:
+        return 1.0
+    slots_per_layer = num_slots / len(spec.moe_layers)
+    chance = spec.top_k / spec.num_experts
+    reuse = chance + (1 - chance) * RECENT_REUSE
+    if slots_per_layer <= spec.top_k:
+        return reuse * slots_per_layer / spec.top_k
+    share = (slots_per_layer - spec.top_k) / (spec.num_experts - spec.top_k)
+    return reuse + (1 - reuse) * _interpolate(share)
+
+
+def _interpolate(share: float) -> float:
+    (last_x, last_y), (x, y) = next(
+        pair for pair in itertools.pairwise(RECENCY_CURVE) if share <= pair[1][0]
+    )
+    return last_y + (y - last_y) * (share - last_x) / (x - last_x)
+
+
+def rates_of(machine: MachineReport, folder: str, costs: CostConstants = DEFAULT_COSTS) -> Rates:
+    """Return the rates that count for experts in a folder; assumed where nothing was measured."""
+    drive = next(
+        (
+            report.read_bytes_per_s
+            for report in machine.drives
+            if report.folder == folder and report.read_bytes_per_s is not None
+        ),
+        None,
+    )
+    ram = machine.ram_read_bytes_per_s
+    return Rates(
+        ram_bytes_per_s=ram.value if ram else costs.assumed_ram_bytes_per_s,
+        drive_bytes_per_s=drive.value if drive else costs.assumed_drive_bytes_per_s,
+        is_ram_measured=ram is not None,
+        is_drive_measured=drive is not None,
+        num_cores=max(1, machine.num_physical_cores),
+        has_native_kernels=machine.kernels.startswith("native"),
+    )
+
+
+def forecast(
+    spec: ModelSpec,
+    reads: Reads,
+    rates: Rates,
+    num_slots: int,
+    speed_ratio: float | None = None,
+    costs: CostConstants = DEFAULT_COSTS,
+) -> Forecast:
+    """Return the predicted band.
+
+    ``speed_ratio`` is measured by predicted speed of an earlier run of this model in this format on
+    this PC; it narrows the band around itself.
+    """
+    efficiency = costs.native_efficiency if rates.has_native_kernels else costs.reference_efficiency
+    num_lookups = len(spec.moe_layers) * spec.top_k
+    dense = reads.dense_bytes + costs.kv_depth_tokens * reads.kv_bytes_per_token
+    experts = num_lookups * reads.expert_record_bytes
+    compute_s = (
+        dense / (rates.ram_bytes_per_s * efficiency[reads.dense_format])
+        + experts / (rates.ram_bytes_per_s * efficiency[reads.expert_format])
+        + spec.num_layers * costs.layer_s
+        + costs.token_s
+    )
+    misses = (1 - hit_ratio(num_slots, spec)) * num_lookups
+    miss_s = costs.miss_s + reads.expert_drive_bytes / rates.drive_bytes_per_s
+    prompt_s = _prompt_s(spec, reads, rates, num_slots, costs)
+    is_measured = speed_ratio is not None
+    factor = speed_ratio if speed_ratio is not None else 1.0
+    low, high = (
+        (0.85 * factor, 1.15 * factor) if is_measured else (costs.low_ratio, costs.high_ratio)
+    )
+    few, many = misses * (1 - costs.miss_spread), misses * (1 + costs.miss_spread)
+    is_modelled = rates.is_ram_measured and (rates.is_drive_measured or not misses)
+    return Forecast(
+        prompt_tokens_per_s_low=low / prompt_s,
+        prompt_tokens_per_s_high=high / prompt_s,
+        decode_tokens_per_s_low=low / (compute_s + min(many, num_lookups) * miss_s),
+        decode_tokens_per_s_high=high / (compute_s + few * miss_s),
+        drive_bytes_per_token=misses * reads.expert_drive_bytes,
+        basis="measured" if is_measured else "modelled" if is_modelled else "assumed",
+    )
+
+
+def _prompt_s(
+    spec: ModelSpec, reads: Reads, rates: Rates, num_slots: int, costs: CostConstants
+) -> float:
+    """Return seconds per prompt token: arithmetic, and each expert without a slot once a chunk."""
+    flops_s = 2 * reads.num_active_parameters / (costs.flops_per_core * rates.num_cores)
+    num_absent = max(0, len(spec.moe_layers) * spec.num_experts - num_slots)
+    drive_s = num_absent * (costs.miss_s + reads.expert_drive_bytes / rates.drive_bytes_per_s)
+    layers_s = spec.num_layers * costs.layer_s
+    return flops_s + (drive_s + layers_s + costs.token_s) / CHUNK_TOKENS

@@ -1,0 +1,302 @@
+"""Plans: inside the budget, with the slots and the reasons that the numbers give."""
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from runtime.plan.memory import BASE_BYTES
+from runtime.plan.planner import plan_model, recommend
+from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
+from runtime.protocol.machine import DeviceReport
+from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, ReasonCode
+from runtime.protocol.values import Budgets, Tier, WeightFormat
+from runtime.spec.model import ModelSpec
+from runtime.spec.tensors import PAGE_BYTES, expert_layout
+from tests.support.plan_cases import FOLDER, GIB, machine, report, spec
+
+DEVICE = DeviceReport(device="cuda:0", name="Some Card", total_bytes=8 * GIB, free_bytes=7 * GIB)
+MODEL = spec()
+HUGE = machine(total_gib=4096, available_gib=4000)
+
+
+def plans(
+    of: ModelSpec = MODEL, ram_bytes: int | None = None, **options: object
+) -> list[PlacementPlan]:
+    return plan_model(report(of), of, HUGE, Budgets(ram_bytes=ram_bytes), **options)  # type: ignore[arg-type]
+
+
+def codes(plan: PlacementPlan) -> set[ReasonCode]:
+    return {reason.code for reason in plan.reasons}
+
+
+def drive_experts(plan: PlacementPlan) -> int:
+    return sum(share.num_experts for share in plan.tiers if share.tier is Tier.DRIVE)
+
+
+def problem_of(plan: PlacementPlan) -> ErrorReport:
+    assert plan.problem is not None
+    return plan.problem
+
+
+shapes = st.builds(
+    lambda layers, dense, experts, top_k, width, hidden, context, tied: spec(
+        hidden_size=hidden,
+        num_layers=layers,
+        num_dense_layers=min(dense, layers - 1),
+        num_experts=experts,
+        top_k=min(top_k, experts),
+        expert_width=width,
+        max_context_tokens=context,
+        is_tied=tied,
+    ),
+    layers=st.integers(1, 12),
+    dense=st.integers(0, 3),
+    experts=st.integers(1, 64),
+    top_k=st.integers(1, 10),
+    width=st.sampled_from([32, 96, 512]),
+    hidden=st.sampled_from([64, 576, 1024]),
+    context=st.sampled_from([256, 700, 2048, 131072]),
+    tied=st.booleans(),
+)
+
+
+@settings(max_examples=150)
+@given(of=shapes, part=st.floats(0, 1.3), more=st.floats(0, 1), asked=st.sampled_from([0, 0, 256]))
+def test_plan_any_budget_keeps_inside_it_and_more_is_never_worse(
+    of: ModelSpec, part: float, more: float, asked: int
+) -> None:
+    index = {kind: at for at, kind in enumerate(PlanKind)}
+    for exact in plans(of):
+        low, high = exact.min_ram_bytes, exact.all_ram_bytes
+        small = int(low + part * (high - low))
+        large = int(small + more * (high - low))
+        one = plans(of, small, context_tokens=asked)[index[exact.kind]]
+        two = plans(of, large, context_tokens=asked)[index[exact.kind]]
+        assume(one.problem is None)
+        for plan in (one, two):
+            assert plan.budgets.ram_bytes is not None
+            assert plan.ram_bytes == sum(plan.ram_parts.values()) <= plan.budgets.ram_bytes
+            assert len(plan.slots_per_layer) == len(of.moe_layers)
+            assert all(of.top_k <= slots <= of.num_experts for slots in plan.slots_per_layer)
+            assert plan.slots_per_layer == sorted(plan.slots_per_layer, reverse=True)
+            held = sum(share.num_experts for share in plan.tiers)
+            assert held == len(of.moe_layers) * of.num_experts
+            assert min(512, of.max_context_tokens, asked or 512) <= plan.context_tokens
+            assert plan.context_tokens <= of.max_context_tokens
+        assert all(
+            few <= many for few, many in zip(one.slots_per_layer, two.slots_per_layer, strict=True)
+        )
+        assert one.context_tokens <= two.context_tokens
+        assert one.forecast is not None
+        assert two.forecast is not None
+        for name in (
+            "decode_tokens_per_s_low",
+            "decode_tokens_per_s_high",
+            "prompt_tokens_per_s_low",
+            "prompt_tokens_per_s_high",
+        ):
+            assert getattr(one.forecast, name) <= getattr(two.forecast, name) * (1 + 1e-12)
+        assert one.forecast.drive_bytes_per_token >= two.forecast.drive_bytes_per_token
+
+
+@settings(max_examples=100)
+@given(of=shapes, asked=st.sampled_from([0, 256]))
+def test_plan_smallest_budget_loads_and_largest_needs_no_drive(of: ModelSpec, asked: int) -> None:
+    for at, plan in enumerate(plans(of, context_tokens=asked)):
+        smallest = plans(of, plan.min_ram_bytes, context_tokens=asked)[at]
+        assert smallest.problem is None
+        below = problem_of(plans(of, plan.min_ram_bytes - 1, context_tokens=asked)[at])
+        assert below.code is ErrorCode.RAM_BUDGET_TOO_SMALL
+        assert below.parameters == {
+            "budget_bytes": plan.min_ram_bytes - 1,
+            "needed_bytes": plan.min_ram_bytes,
+        }
+        largest = plans(of, plan.all_ram_bytes, context_tokens=asked)[at]
+        assert drive_experts(largest) == 0
+        assert largest.ram_bytes == plan.all_ram_bytes
+        assert ReasonCode.FITS_IN_RAM in codes(largest)
+        assert ReasonCode.CONTEXT_SHORTENED not in codes(largest)
+
+
+def test_plan_kinds_have_their_formats_and_sizes() -> None:
+    exact, eight, four = plans()
+    assert [plan.kind for plan in (exact, eight, four)] == list(PlanKind)
+    assert exact.is_exact
+    assert not exact.needs_prepare
+    assert exact.bytes_to_write == 0
+    assert exact.store_folder == FOLDER
+    assert exact.expert_format is exact.dense_format is WeightFormat.BF16
+    assert {ReasonCode.NOTHING_WRITTEN, ReasonCode.ANSWERS_AS_PUBLISHED} <= codes(exact)
+    for plan, format_ in ((eight, WeightFormat.Q8_G32), (four, WeightFormat.Q4_G32)):
+        record_bytes = expert_layout(format_, 2048, 768).record_bytes
+        assert plan.expert_format is format_
+        assert plan.dense_format is WeightFormat.BF16
+        assert not plan.is_exact
+        assert plan.needs_prepare
+        assert plan.store_folder == ""
+        assert plan.bytes_to_write == 48 * 128 * record_bytes
+        assert plan.ram_parts[MemoryPart.EXPERTS] == 48 * 128 * record_bytes
+        assert {ReasonCode.WRITES_ONCE, ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED} <= codes(plan)
+    assert exact.ram_parts[MemoryPart.DENSE] == report(MODEL).dense_bytes
+    assert exact.ram_parts[MemoryPart.KV_CACHE] == 8192 * report(MODEL).kv_bytes_per_token
+    assert all(plan.base_bytes == BASE_BYTES for plan in (exact, eight, four))
+
+
+def test_plan_prepared_copy_is_used() -> None:
+    facts = report(MODEL, prepared=(WeightFormat.Q4_G32,))
+    _, eight, four = plan_model(facts, MODEL, HUGE, Budgets())
+    assert eight.needs_prepare
+    assert not four.needs_prepare
+    assert four.bytes_to_write == 0
+    assert four.store_folder == "/prepared/q4_g32"
+    assert ReasonCode.ALREADY_PREPARED in codes(four)
+
+
+def test_plan_default_budget_leaves_the_system_its_part() -> None:
+    exact = plan_model(report(MODEL), MODEL, machine(), Budgets())[0]
+    assert exact.budgets.ram_bytes == 24 * GIB - BASE_BYTES - 32 * GIB // 10
+    assert {ReasonCode.READS_FROM_DRIVE, ReasonCode.RAM_LIMITED_BY_FREE} <= codes(exact)
+    assert exact.tiers[0].tier is Tier.RAM
+    assert exact.tiers[1].tier is Tier.DRIVE
+    assert exact.tiers[1].bytes == exact.tiers[1].num_experts * report(MODEL).expert_bytes
+
+
+def test_plan_default_budget_stops_at_what_is_needed() -> None:
+    exact = plans()[0]
+    assert exact.budgets.ram_bytes == exact.all_ram_bytes == exact.ram_bytes
+
+
+def test_plan_control_group_limits() -> None:
+    limited = machine(limit_gib=12, available_gib=11)
+    exact = plan_model(report(MODEL), MODEL, limited, Budgets())[0]
+    assert exact.budgets.ram_bytes == 11 * GIB - BASE_BYTES - 12 * GIB // 20
+    assert ReasonCode.RAM_LIMITED_BY_CONTROL_GROUP in codes(exact)
+
+
+def test_plan_budget_above_what_is_free_is_cut() -> None:
+    exact = plan_model(report(MODEL), MODEL, machine(), Budgets(ram_bytes=40 * GIB))[0]
+    assert exact.problem is None
+    assert exact.budgets.ram_bytes == 24 * GIB - BASE_BYTES - 32 * GIB // 10 // 4
+    assert ReasonCode.RAM_LIMITED_BY_FREE in codes(exact)
+
+
+def test_plan_budget_of_the_person_is_the_reason() -> None:
+    exact = plan_model(report(MODEL), MODEL, machine(), Budgets(ram_bytes=9 * GIB))[0]
+    assert exact.budgets.ram_bytes == 9 * GIB
+    assert ReasonCode.RAM_LIMITED_BY_BUDGET in codes(exact)
+
+
+@pytest.mark.parametrize("given_bytes", [None, 30 * GIB])
+def test_plan_too_little_free_is_a_problem(given_bytes: int | None) -> None:
+    full = machine(available_gib=1)
+    for plan in plan_model(report(MODEL), MODEL, full, Budgets(ram_bytes=given_bytes)):
+        problem = problem_of(plan)
+        assert problem.code is ErrorCode.RAM_NOT_FREE
+        assert problem.severity is Severity.MODEL
+        assert problem.parameters["needed_bytes"] == plan.min_ram_bytes
+        assert plan.forecast is None
+        assert plan.slots_per_layer == [8] * 48
+        assert plan.ram_bytes == plan.min_ram_bytes
+    assert recommend(plan_model(report(MODEL), MODEL, full, Budgets())) is None
+
+
+def test_plan_negative_budget_is_too_small() -> None:
+    assert problem_of(plans(ram_bytes=-5)[0]).code is ErrorCode.RAM_BUDGET_TOO_SMALL
+
+
+def test_plan_small_memory_shortens_the_context() -> None:
+    exact = plans()[0]
+    plan = plans(ram_bytes=exact.min_ram_bytes + 200 * 1024**2)[0]
+    assert 512 <= plan.context_tokens < 8192
+    assert plan.context_tokens % 64 == 0
+    (reason,) = [item for item in plan.reasons if item.code is ReasonCode.CONTEXT_SHORTENED]
+    assert reason.parameters == {
+        "context_tokens": plan.context_tokens,
+        "wanted_tokens": 8192,
+    }
+
+
+def test_plan_context_asked_for_is_kept() -> None:
+    exact = plans(context_tokens=20000)[0]
+    assert exact.context_tokens == 20000
+    least = plans(ram_bytes=exact.min_ram_bytes, context_tokens=20000)[0]
+    assert least.context_tokens == 20000
+    assert least.problem is None
+
+
+def test_plan_context_above_the_model_is_a_problem() -> None:
+    problem = problem_of(plans(context_tokens=40961)[2])
+    assert problem.code is ErrorCode.CONTEXT_TOO_LONG
+    assert problem.parameters == {"asked_tokens": 40961, "max_tokens": 40960}
+
+
+def test_plan_device_that_is_missing_is_a_problem() -> None:
+    budgets = Budgets(vram_bytes={"cuda:0": GIB, "cuda:1": GIB})
+    with_one = machine(devices=(DEVICE,))
+    problem = problem_of(plan_model(report(MODEL), MODEL, with_one, budgets)[0])
+    assert problem.code is ErrorCode.VRAM_NOT_THERE
+    assert problem.parameters == {"device": "cuda:1"}
+
+
+def test_plan_machine_with_card_and_slow_kernels_says_so() -> None:
+    here = machine(devices=(DEVICE,), kernels="reference")
+    exact = plan_model(report(MODEL), MODEL, here, Budgets())[0]
+    assert {ReasonCode.NO_GPU_USED, ReasonCode.SLOW_KERNELS} <= codes(exact)
+    native = plan_model(report(MODEL), MODEL, machine(), Budgets())[0]
+    assert exact.ram_parts[MemoryPart.WORK] > native.ram_parts[MemoryPart.WORK]
+    assert not {ReasonCode.NO_GPU_USED, ReasonCode.SLOW_KERNELS} & codes(native)
+
+
+def test_plan_model_without_experts_has_one_plan() -> None:
+    dense = spec(num_layers=4, num_dense_layers=4, num_experts=0, top_k=0, expert_width=0)
+    (plan,) = plans(dense)
+    assert plan.kind is PlanKind.EXACT
+    assert plan.slots_per_layer == []
+    assert plan.problem is None
+    assert plan.ram_parts[MemoryPart.EXPERTS] == 0
+    assert drive_experts(plan) == 0
+
+
+def test_plan_model_stored_in_few_bits_has_one_plan() -> None:
+    facts = report(MODEL, stored_format=WeightFormat.Q8_G32)
+    (plan,) = plan_model(facts, MODEL, HUGE, Budgets())
+    assert plan.expert_format is WeightFormat.Q8_G32
+
+
+def test_plan_model_with_problems_has_none() -> None:
+    broken = report(MODEL, stored_format=None)
+    assert plan_model(broken, MODEL, HUGE, Budgets()) == []
+
+
+def test_plan_model_without_kv_keeps_wanted_context() -> None:
+    import msgspec
+
+    facts = msgspec.structs.replace(report(MODEL), kv_bytes_per_token=0)
+    plan = plan_model(facts, MODEL, HUGE, Budgets())[0]
+    assert plan.context_tokens == 8192
+
+
+def test_recommend_all_fit_takes_the_published_weights() -> None:
+    assert recommend(plans()) is PlanKind.EXACT
+
+
+def test_recommend_some_fit_takes_the_most_exact_of_them() -> None:
+    sized = {plan.kind: plan for plan in plans()}
+    eight = plans(ram_bytes=sized[PlanKind.EIGHT_BIT].all_ram_bytes)
+    assert recommend(eight) is PlanKind.EIGHT_BIT
+    four = plans(ram_bytes=sized[PlanKind.FOUR_BIT].all_ram_bytes)
+    assert recommend(four) is PlanKind.FOUR_BIT
+
+
+def test_recommend_none_fits_takes_the_fastest() -> None:
+    sized = {plan.kind: plan for plan in plans()}
+    found = plans(ram_bytes=sized[PlanKind.FOUR_BIT].all_ram_bytes - PAGE_BYTES)
+    speeds = {plan.kind: plan.forecast.decode_tokens_per_s_low for plan in found if plan.forecast}
+    assert recommend(found) is max(speeds, key=lambda kind: speeds[kind])
+
+
+def test_recommend_only_some_can_be_loaded() -> None:
+    sized = {plan.kind: plan for plan in plans()}
+    found = plans(ram_bytes=sized[PlanKind.FOUR_BIT].min_ram_bytes)
+    assert found[0].problem is not None
+    assert recommend(found) is PlanKind.FOUR_BIT
