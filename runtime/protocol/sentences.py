@@ -1,0 +1,232 @@
+"""What a person reads for each error and each reason, in English.
+
+A template says what happened, with numbers and units, then what to do. Its places in braces are the
+parameters of the report. A translation replaces the template and is filled by the same ``fill``.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.plan import Reason, ReasonCode
+from runtime.protocol.wording import fill
+
+ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
+    {
+        ErrorCode.PROMPT_TOO_LONG: (
+            "This conversation takes {prompt_tokens} tokens (pieces of words) and the context has"
+            " room for {context_tokens}. Shorten the message, start a new chat, or load the model"
+            " with a longer context."
+        ),
+        ErrorCode.ENGINE_BUSY: (
+            "The model is still busy with the request before. Wait until it is done, or press Stop."
+        ),
+        ErrorCode.NO_MODEL_LOADED: "No model is loaded. Choose one on the Models page.",
+        ErrorCode.MODEL_ALREADY_LOADED: (
+            "{name} is loaded already. Unload it before you load another model."
+        ),
+        ErrorCode.SETTING_INVALID: (
+            "The setting {name} is {found}, but {expected} is needed. Change it and try again."
+        ),
+        ErrorCode.CONVERSATION_INVALID: (
+            "The model does not accept this conversation; it says: “{reason}”. Change the last"
+            " message, or start a new chat."
+        ),
+        ErrorCode.FOLDER_NOT_FOUND: (
+            "There is no folder {folder}. Check the name, or choose the folder again."
+        ),
+        ErrorCode.NOT_A_MODEL: (
+            "{folder} is not a model folder: {reason}. Choose the folder that holds config.json and"
+            " the weight files."
+        ),
+        ErrorCode.FILE_UNREADABLE: (
+            "{file} cannot be read: {reason}. Check that the drive is connected and that you may"
+            " read the file."
+        ),
+        ErrorCode.CONFIG_INVALID: (
+            "In {file}, {field} is {found}, but {expected} is needed. Download the file again, or"
+            " choose another model."
+        ),
+        ErrorCode.ARCHITECTURE_UNSUPPORTED: (
+            "Models of the kind {architecture} cannot be run yet. Choose a model of one of these"
+            " kinds: {supported}."
+        ),
+        ErrorCode.QUANTIZATION_UNSUPPORTED: (
+            "The weights are stored as {method}, which cannot be read yet. Choose a version of the"
+            " model that is stored as one of these: {supported}."
+        ),
+        ErrorCode.SHARD_MISSING: (
+            "The weight file {file} is missing (matrices in it: {num_tensors}, {first_tensor} among"
+            " them). Download it into the model folder."
+        ),
+        ErrorCode.SHARD_TRUNCATED: (
+            "The weight file {file} is not complete: it has {found_bytes} of {expected_bytes}."
+            " Download it again."
+        ),
+        ErrorCode.SHARD_INVALID: (
+            "The weight file {file} is damaged: {reason}. Download it again."
+        ),
+        ErrorCode.TENSOR_MISSING: (
+            "The weight files lack matrices that the model needs (in all {num_missing}, {tensor}"
+            " among them). Download the model again."
+        ),
+        ErrorCode.TENSOR_MISMATCHED: (
+            "The matrix {tensor} is {found}, but {expected} is needed. Download the model again, or"
+            " choose another model."
+        ),
+        ErrorCode.TOKENIZER_MISSING: (
+            "The file {file} is missing; it says how text is cut into tokens. Download it into the"
+            " model folder."
+        ),
+        ErrorCode.TOKENIZER_INVALID: ("{file} cannot be used: {reason}. Download it again."),
+        ErrorCode.CHAT_TEMPLATE_MISSING: (
+            "{folder} does not say how a conversation is written down for this model. Choose a"
+            " model made for chat; the names of many end in Instruct or Chat."
+        ),
+        ErrorCode.CHAT_TEMPLATE_INVALID: (
+            "The model's own description of how a conversation is written down has a mistake:"
+            " {reason}. Download tokenizer_config.json again, or choose another model."
+        ),
+        ErrorCode.RAM_BUDGET_TOO_SMALL: (
+            "The RAM budget is {budget_bytes}, but this plan needs at least {needed_bytes}. Raise"
+            " the budget, or choose a plan with fewer bits."
+        ),
+        ErrorCode.RAM_NOT_FREE: (
+            "The model may take {free_bytes} of RAM now, but this plan needs at least"
+            " {needed_bytes}. Close other programs, or choose a plan with fewer bits."
+        ),
+        ErrorCode.VRAM_NOT_THERE: (
+            "There is no graphics card {device} in this PC. Choose a card that is listed, or plan"
+            " without one."
+        ),
+        ErrorCode.CONTEXT_TOO_LONG: (
+            "A context of {asked_tokens} tokens is more than this model can use, which is"
+            " {max_tokens}. Choose a shorter context."
+        ),
+        ErrorCode.NOT_PREPARED: (
+            "This plan needs a prepared copy of {folder}, and there is none yet. Prepare the model"
+            " first, or choose the plan with the published weights."
+        ),
+        ErrorCode.PLAN_OUTDATED: (
+            "The files in {folder} have changed since this plan was made. Plan the model again."
+        ),
+        ErrorCode.DISK_FULL: (
+            "{folder} has {free_bytes} free, but {needed_bytes} are needed. Free some room, or"
+            " choose a folder on another drive."
+        ),
+        ErrorCode.DISK_NOT_WRITABLE: (
+            "Nothing can be written to {folder}: {reason}. Choose another folder, or change who may"
+            " write there."
+        ),
+        ErrorCode.STORE_INVALID: (
+            "The prepared copy in {folder} cannot be used: {reason}. Delete it and prepare the"
+            " model again."
+        ),
+        ErrorCode.STORE_DAMAGED: (
+            "{file} is damaged at byte {offset_bytes} (layer {layer}, expert {expert}). Delete the"
+            " prepared copy and prepare the model again; if it happens again, check the drive."
+        ),
+        ErrorCode.DRIVE_READ_FAILED: (
+            "Reading {file} at byte {offset_bytes} failed: {reason}. Check that the drive is"
+            " connected, then load the model again."
+        ),
+        ErrorCode.PREPARE_FAILED: (
+            "Preparing the model in {folder} stopped: {reason}. Start it again; it goes on where it"
+            " stopped."
+        ),
+        ErrorCode.ENGINE_MISSING: (
+            "The part that runs models cannot be started: {reason}. Install the program again."
+        ),
+        ErrorCode.OUT_OF_MEMORY: (
+            "The PC had no more memory to give. Close other programs, or lower the RAM budget, then"
+            " load the model again."
+        ),
+        ErrorCode.PROTOCOL_MISMATCHED: (
+            "The window and its background process are of different versions ({expected} and"
+            " {found}). Install the program again."
+        ),
+        ErrorCode.FRAME_INVALID: (
+            "The window and its background process misunderstood each other: {reason}. Start the"
+            " background process again."
+        ),
+        ErrorCode.RUNTIME_NOT_STARTED: (
+            "The background process could not be started: {reason}. Restart the program; if that"
+            " does not help, install it again."
+        ),
+        ErrorCode.RUNTIME_ENDED: (
+            "The background process ended by itself (status {exit_status}): {reason}. Start it"
+            " again; what was answered so far is kept."
+        ),
+        ErrorCode.RUNTIME_SILENT: (
+            "The background process has not answered for {seconds} seconds. Wait a little longer,"
+            " or start it again."
+        ),
+        ErrorCode.INTERNAL: (
+            "Something went wrong that should not have; the details are in the log. Try it again,"
+            " or start the background process again."
+        ),
+    }
+)
+
+REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
+    {
+        ReasonCode.FITS_IN_RAM: (
+            "The whole model fits in memory: it needs {needed_bytes} and may take {budget_bytes}."
+        ),
+        ReasonCode.FITS_IN_VRAM: (
+            "The whole model fits on the graphics card: it needs {needed_bytes} and may take"
+            " {budget_bytes}."
+        ),
+        ReasonCode.READS_FROM_DRIVE: (
+            "{num_experts} of {num_all_experts} experts stay on the drive; about {bytes_per_token}"
+            " are read for each token."
+        ),
+        ReasonCode.RAM_LIMITED_BY_FREE: (
+            "{free_bytes} of memory are free, and {reserve_bytes} are left to the system; the whole"
+            " model would need {needed_bytes}."
+        ),
+        ReasonCode.RAM_LIMITED_BY_CONTROL_GROUP: (
+            "The system limits this program to {limit_bytes} of memory; the whole model would need"
+            " {needed_bytes}."
+        ),
+        ReasonCode.RAM_LIMITED_BY_BUDGET: (
+            "Your RAM budget is {budget_bytes}; the whole model would need {needed_bytes}."
+        ),
+        ReasonCode.CONTEXT_SHORTENED: (
+            "The context is {context_tokens} tokens instead of {wanted_tokens}, to leave memory for"
+            " the model."
+        ),
+        ReasonCode.NOTHING_WRITTEN: "Nothing is written: the files are used where they lie.",
+        ReasonCode.WRITES_ONCE: "A prepared copy of {size_bytes} is written once.",
+        ReasonCode.ALREADY_PREPARED: (
+            "The prepared copy is there already: {size_bytes} in {folder}."
+        ),
+        ReasonCode.ANSWERS_AS_PUBLISHED: "The weights are used exactly as published.",
+        ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED: (
+            "The experts are stored in {bits} bits for each weight, so answers can differ a little"
+            " from those of the published model."
+        ),
+        ReasonCode.SLOW_KERNELS: (
+            "The fast arithmetic is not installed, so answers are slower ({kernels} is used)."
+            " Install a C++ compiler and set the program up again."
+        ),
+        ReasonCode.NO_GPU_USED: "{device} is not used by this plan; the processor computes.",
+    }
+)
+
+
+def template(code: ErrorCode | ReasonCode) -> str:
+    """Return the English template of a code, the key of its translation."""
+    if isinstance(code, ErrorCode):
+        return ERROR_TEMPLATES[code]
+    return REASON_TEMPLATES[code]
+
+
+def sentence(report: ErrorReport) -> str:
+    """Return what a person reads for an error."""
+    return fill(template(report.code), report.parameters)
+
+
+def reason_sentence(reason: Reason) -> str:
+    """Return what a person reads for a reason of a plan."""
+    return fill(template(reason.code), reason.parameters)

@@ -1,0 +1,215 @@
+"""Sentences: one for each code, with a next step, whatever the report holds."""
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.errors import severity_of
+from runtime.plan.planner import plan_model
+from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.machine import DeviceReport
+from runtime.protocol.plan import Reason, ReasonCode
+from runtime.protocol.sentences import (
+    ERROR_TEMPLATES,
+    REASON_TEMPLATES,
+    reason_sentence,
+    sentence,
+    template,
+)
+from runtime.protocol.values import Budgets, WeightFormat
+from runtime.protocol.wording import fill, format_bytes, places
+from tests.support.plan_cases import GIB, machine, report, spec
+
+PARAMETERS = {
+    "folder_not_found": "folder",
+    "not_a_model": "folder reason",
+    "file_unreadable": "file reason",
+    "config_invalid": "file field found expected",
+    "architecture_unsupported": "architecture supported",
+    "quantization_unsupported": "method supported",
+    "shard_missing": "file num_tensors first_tensor",
+    "shard_truncated": "file found_bytes expected_bytes",
+    "shard_invalid": "file reason",
+    "tensor_missing": "tensor num_missing",
+    "tensor_mismatched": "tensor found expected",
+    "tokenizer_missing": "file",
+    "tokenizer_invalid": "file reason",
+    "chat_template_missing": "folder",
+    "chat_template_invalid": "reason",
+    "ram_budget_too_small": "budget_bytes needed_bytes",
+    "ram_not_free": "free_bytes needed_bytes",
+    "vram_not_there": "device",
+    "context_too_long": "asked_tokens max_tokens",
+    "not_prepared": "folder",
+    "plan_outdated": "folder",
+    "disk_full": "folder needed_bytes free_bytes",
+    "disk_not_writable": "folder reason",
+    "store_invalid": "folder reason",
+    "store_damaged": "file offset_bytes layer expert",
+    "drive_read_failed": "file offset_bytes reason",
+    "prepare_failed": "folder reason",
+    "prompt_too_long": "prompt_tokens context_tokens",
+    "engine_busy": "",
+    "no_model_loaded": "",
+    "model_already_loaded": "name",
+    "setting_invalid": "name found expected",
+    "conversation_invalid": "reason",
+    "engine_missing": "reason",
+    "out_of_memory": "",
+    "protocol_mismatched": "found expected",
+    "frame_invalid": "reason",
+    "runtime_not_started": "reason",
+    "runtime_ended": "exit_status reason",
+    "runtime_silent": "seconds",
+    "internal": "",
+}
+NEXT_STEPS = (
+    "Change", "Check", "Choose", "Close", "Delete", "Download", "Free", "Install", "Plan",
+    "Prepare", "Raise", "Restart", "Shorten", "Start", "Try", "Unload", "Wait",
+)  # fmt: skip
+
+
+def error(code: ErrorCode, **parameters: str | float) -> ErrorReport:
+    return ErrorReport(code=code, severity=severity_of(code), parameters=parameters)
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_template_every_error_ends_with_a_next_step(code: ErrorCode) -> None:
+    text = template(code)
+    last = re.split(r"(?<=[.”]) (?=[A-Z])", text)[-1]
+    assert last.startswith(NEXT_STEPS)
+    assert last != text
+    assert text.endswith(".")
+    assert "!" not in text
+    assert len(text) < 250
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_template_every_error_uses_the_agreed_parameters(code: ErrorCode) -> None:
+    assert places(template(code)) == set(PARAMETERS[code.value].split())
+
+
+@pytest.mark.parametrize("code", ReasonCode)
+def test_template_every_reason_is_a_plain_sentence(code: ReasonCode) -> None:
+    text = template(code)
+    assert text.endswith(".")
+    assert "!" not in text
+
+
+def test_templates_are_complete() -> None:
+    assert set(ERROR_TEMPLATES) == set(ErrorCode)
+    assert set(REASON_TEMPLATES) == set(ReasonCode)
+
+
+def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
+    card = DeviceReport(device="cuda:0", name="Card", total_bytes=GIB, free_bytes=GIB)
+    of = spec()
+    facts = report(of, prepared=(WeightFormat.Q4_G32,))
+    seen: set[ReasonCode] = set()
+    for here in (
+        machine(devices=(card,), kernels="reference"),
+        machine(limit_gib=12),
+        machine(total_gib=900, available_gib=800),
+    ):
+        for ram_bytes in (None, 6 * GIB, 10 * GIB):
+            for plan in plan_model(facts, of, here, Budgets(ram_bytes=ram_bytes)):
+                for reason in plan.reasons:
+                    seen.add(reason.code)
+                    assert places(template(reason.code)) <= set(reason.parameters)
+                    assert "?" not in reason_sentence(reason)
+    assert seen == set(ReasonCode) - {ReasonCode.FITS_IN_VRAM}
+
+
+def test_sentence_has_numbers_and_units() -> None:
+    report_ = error(
+        ErrorCode.RAM_BUDGET_TOO_SMALL, budget_bytes=3 * GIB, needed_bytes=int(4.26 * GIB)
+    )
+    assert sentence(report_) == (
+        "The RAM budget is 3.0 GiB, but this plan needs at least 4.3 GiB. Raise the budget, or"
+        " choose a plan with fewer bits."
+    )
+
+
+def test_sentence_amounts_that_read_the_same_are_exact() -> None:
+    report_ = error(
+        ErrorCode.SHARD_TRUNCATED, file="a", found_bytes=4 * GIB - 1, expected_bytes=4 * GIB
+    )
+    assert "4,294,967,295 bytes of 4,294,967,296 bytes" in sentence(report_)
+
+
+def test_sentence_position_in_a_file_is_exact() -> None:
+    report_ = error(
+        ErrorCode.STORE_DAMAGED, file="experts.bin", offset_bytes=1234567, layer=3, expert=17
+    )
+    assert "at byte 1,234,567 (layer 3, expert 17)" in sentence(report_)
+
+
+def test_sentence_reason_with_full_stop_has_one() -> None:
+    assert "not JSON. Download" in sentence(
+        error(ErrorCode.TOKENIZER_INVALID, file="f", reason="it is not JSON.")
+    )
+    assert "“Roles must alternate”." in sentence(
+        error(ErrorCode.CONVERSATION_INVALID, reason="Roles must alternate.")
+    )
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_sentence_missing_parameters_show_as_unknown(code: ErrorCode) -> None:
+    assert sentence(error(code)).count("?") == len(re.findall(r"\{", template(code)))
+
+
+@given(
+    st.sampled_from(list(ErrorCode)),
+    st.dictionaries(
+        st.sampled_from(sorted({name for names in PARAMETERS.values() for name in names.split()})),
+        st.text() | st.integers() | st.floats(),
+    ),
+)
+def test_sentence_any_parameters_never_fails(
+    code: ErrorCode, parameters: dict[str, str | int | float]
+) -> None:
+    text = sentence(error(code, **parameters))
+    assert text
+    assert "\n" not in text
+    assert len(text) < 1600
+
+
+def test_sentence_braces_in_a_value_are_left_alone() -> None:
+    assert "{reason}" in sentence(error(ErrorCode.NOT_A_MODEL, folder="{reason}", reason="x"))
+
+
+def test_fill_long_value_is_cut() -> None:
+    assert fill("{reason}", {"reason": "word " * 1000}).endswith("…")
+    assert fill("{reason}", {"reason": " \n"}) == "?"
+
+
+def test_fill_floats_have_one_decimal() -> None:
+    assert fill("{seconds} s", {"seconds": 5.04}) == "5.0 s"
+
+
+def test_reason_sentence_missing_parameters_show_as_unknown() -> None:
+    assert reason_sentence(Reason(code=ReasonCode.WRITES_ONCE)) == (
+        "A prepared copy of ? is written once."
+    )
+
+
+@pytest.mark.parametrize(
+    ("num_bytes", "text"),
+    [
+        (0, "0 bytes"),
+        (1023, "1,023 bytes"),
+        (1536, "1.5 KiB"),
+        (1024**2, "1.0 MiB"),
+        (300 * 1024**2, "300 MiB"),
+        (1.5 * GIB, "1.5 GiB"),
+        (1234 * GIB, "1,234 GiB"),
+        (-3 * GIB, "-3.0 GiB"),
+        (math.inf, "inf GiB"),
+        ("many", "many"),
+    ],
+)
+def test_format_bytes_uses_binary_units(num_bytes: float | str, text: str) -> None:
+    assert format_bytes(num_bytes) == text
