@@ -1,0 +1,43 @@
+"""The whole window against a runtime process that plays a script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.main import StartOptions
+from app.state.stages import Stage
+from tests.support.window import WindowDriver
+
+StartWindow = Callable[..., WindowDriver]
+
+
+@pytest.fixture
+def start_window(qtbot: QtBot, tmp_path: Path) -> Iterator[StartWindow]:
+    """Start the window with scripted answers, wait until it is ready, end it afterwards."""
+    drivers: list[WindowDriver] = []
+
+    def start(
+        answers: list[str] | None = None, rate: float = 200.0, *, is_loading: bool = True
+    ) -> WindowDriver:
+        path = tmp_path / "script.json"
+        path.write_text(json.dumps({"answers": answers} if answers else {}), encoding="utf-8")
+        folder = tmp_path / "a model"
+        folder.mkdir(exist_ok=True)
+        options = StartOptions(
+            folder=str(folder) if is_loading else "",
+            is_demo_wanted=False,
+            runtime_arguments=("--engine", "scripted", "--script", str(path), "--rate", str(rate)),
+        )
+        driver = WindowDriver(qtbot, options)
+        drivers.append(driver)
+        driver.wait_for_stage(Stage.READY if is_loading else Stage.IDLE)
+        return driver
+
+    yield start
+    for driver in drivers:
+        driver.close()

@@ -1,0 +1,84 @@
+"""Driving the real window as a person would: start, type, drop, wait, close."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.main import Program, StartOptions
+from app.state.stages import Stage
+
+START_MS = 30_000
+ANSWER_MS = 60_000
+
+
+class WindowDriver:
+    """One window with its runtime."""
+
+    def __init__(self, qtbot: QtBot, options: StartOptions) -> None:
+        self.qtbot = qtbot
+        self.program = Program(options, os.environ)
+        self.program.show()
+
+    def wait_for_stage(self, stage: Stage, timeout_ms: int = START_MS) -> None:
+        """Wait until the window shows a stage."""
+        self.qtbot.waitUntil(lambda: self.program.session.stage is stage, timeout=timeout_ms)
+
+    def send(self, text: str) -> None:
+        """Type a question, send it with Enter, wait until it is being answered."""
+        edit = self.program.chat_view.composer.edit
+        QTest.keyClicks(edit, text)
+        QTest.keyClick(edit, Qt.Key.Key_Return)
+        self.qtbot.waitUntil(lambda: self.program.chat.is_answering, timeout=ANSWER_MS)
+
+    def wait_for_answer(self) -> str:
+        """Wait until nothing is being written; return the last message."""
+        self.qtbot.waitUntil(lambda: not self.program.chat.is_answering, timeout=ANSWER_MS)
+        return self.program.chat.messages[-1].text
+
+    def wait_for_text(self, num_characters: int = 1) -> None:
+        """Wait until the answer has some text."""
+        self.qtbot.waitUntil(
+            lambda: (
+                len(self.program.chat.messages[-1].text) >= num_characters
+                and self.program.chat.is_answering
+            ),
+            timeout=ANSWER_MS,
+        )
+
+    def press(
+        self,
+        key: Qt.Key,
+        modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
+    ) -> None:
+        """Press a key in the window."""
+        QTest.keyClick(self.program.window, key, modifier)
+
+    def drop(self, path: Path) -> None:
+        """Drop a folder or file on the middle of the window."""
+        data = QMimeData()
+        data.setUrls([QUrl.fromLocalFile(str(path))])
+        event = QDropEvent(
+            QPointF(QPoint(400, 300)),
+            Qt.DropAction.CopyAction,
+            data,
+            Qt.MouseButton.LeftButton,
+            Qt.KeyboardModifier.NoModifier,
+        )
+        QApplication.sendEvent(self.program.window, event)
+
+    def close(self) -> None:
+        """Close the window, end the runtime, forget the widgets."""
+        self.program.window.close()
+        self.program.close()
+        self.program.window.deleteLater()
+        self.program.deleteLater()
+        application = QApplication.instance()
+        assert application is not None
+        application.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
