@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import stamps
+import system_packages
 import torch_build
 from console import ROOT, CommandError, output_of, run, say, timed
 from interpreters import base_python, version_of
@@ -125,12 +126,15 @@ def _create(environment: Environment, base: str) -> None:
     if environment.path.exists():
         shutil.rmtree(environment.path)
     say(f"making the virtual environment {environment.folder} with {base}")
-    status, text = output_of([base, "-m", "venv", environment.path])
+    command = [base, "-m", "venv", environment.path]
+    status, text = output_of(command)
+    if status != 0 and system_packages.ensure_venv(base, text):
+        shutil.rmtree(environment.path, ignore_errors=True)
+        status, text = output_of(command)
     if status != 0:
         shutil.rmtree(environment.path, ignore_errors=True)
-        lines = text.strip().splitlines() or ["no word of why"]
-        hint = " (on Debian and Ubuntu: apt-get install python3-venv)" if "venv" in text else ""
-        raise CommandError(f"{base} makes no virtual environment{hint}: {lines[0]}")
+        lines = text.strip().splitlines() or ["it says nothing of why"]
+        raise CommandError(f"{base} makes no virtual environment: {lines[0]}")
 
 
 def _larder_itself(environment: Environment) -> bool:

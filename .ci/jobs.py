@@ -16,7 +16,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import environments
-import qt_libraries
+import system_packages
 from console import ROOT, CommandError, merged, output_of, say
 from environments import FULL, GUI, PURE, RUNTIME, Environment
 
@@ -209,7 +209,7 @@ def main(names: list[str]) -> int:
     lost = unassigned()
     if lost:
         raise CommandError("; ".join(lost))
-    qt_libraries.ensure_test_programs()
+    system_packages.ensure_test_programs()
     total, verdicts = Outcome(), []
     for job in JOBS:
         if not names or job.name in names:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import environments
-import qt_libraries
 import stamps
+import system_packages
 from console import ROOT, CommandError, run, timed
 
 DEMO = ROOT / "build" / "demo" / "larder-demo"
@@ -25,7 +25,7 @@ def everything(*, window: bool = True) -> Path:
     environments.prepare(environments.FULL)
     python = environments.FULL.executable
     if window:
-        qt_libraries.ensure_window(python)
+        system_packages.ensure_window(python)
     demo_model(python)
     return python
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import environments
-import qt_libraries
 import stamps
+import system_packages
 import torch_build
 from console import ROOT, CommandError
 
@@ -80,18 +80,18 @@ def test_missing_libraries_are_read_off_the_loaders_answer() -> None:
         "libqxcb.so:\n\tlibxcb-cursor.so.0 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x1)\n"
         "libQt6Gui.so.6:\n\tlibEGL.so.1 => not found\n\tlibxcb-cursor.so.0 => not found\n"
     )
-    assert qt_libraries.missing_in(answer) == ["libEGL.so.1", "libxcb-cursor.so.0"]
+    assert system_packages.missing_in(answer) == ["libEGL.so.1", "libxcb-cursor.so.0"]
 
 
 def test_missing_library_without_root_gives_the_line_to_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(qt_libraries, "missing_libraries", lambda _python: ["libEGL.so.1"])
+    monkeypatch.setattr(system_packages, "missing_libraries", lambda _python: ["libEGL.so.1"])
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("shutil.which", lambda _name: "apt-get")
     with pytest.raises(CommandError, match="sudo apt-get install -y libegl1"):
-        qt_libraries.ensure_window(Path("python"))
+        system_packages.ensure_window(Path("python"))
 
 
 def test_digest_changes_with_content_absence_and_facts(tmp_path: Path) -> None:

@@ -84,6 +84,20 @@ def ensure_test_programs() -> None:
         _provide({TEST_PROGRAMS[name] for name in missing}, f"The tests need {', '.join(missing)}")
 
 
+def ensure_venv(python: str, complaint: str) -> bool:
+    """After a failed `python -m venv`: bring what Debian splits off, or say the line to run.
+
+    False where the complaint is about something else.
+    """
+    if sys.platform != "linux" or "ensurepip" not in complaint or shutil.which("apt-get") is None:
+        return False
+    _status, version = output_of(
+        [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    )
+    _provide({f"python{version.strip()}-venv"}, f"{python} cannot make virtual environments yet")
+    return True
+
+
 def missing_libraries(python: Path) -> list[str]:
     """Names of shared libraries that the loader cannot find for Qt's own files."""
     folders = sorted(python.parent.parent.glob("lib/python3.*/site-packages/PySide6"))
