@@ -126,7 +126,7 @@ def _create(environment: Environment, base: str) -> None:
     if environment.path.exists():
         shutil.rmtree(environment.path)
     say(f"making the virtual environment {environment.folder} with {base}")
-    command = [base, "-m", "venv", environment.path]
+    command: list[str | Path] = [base, "-m", "venv", environment.path]
     status, text = output_of(command)
     if status != 0 and system_packages.ensure_venv(base, text):
         shutil.rmtree(environment.path, ignore_errors=True)
