@@ -26,11 +26,11 @@ class ChatList(QWidget):
     """Headings of all chats, newest first, of which one may be open."""
 
     new_wanted = Signal()
-    chosen = Signal(int)
+    chosen = Signal(object)
     search_changed = Signal(str)
-    rename_wanted = Signal(int, str)
-    delete_wanted = Signal(int)
-    export_wanted = Signal(int)
+    rename_wanted = Signal(object, str)
+    delete_wanted = Signal(object)
+    export_wanted = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

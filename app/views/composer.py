@@ -20,6 +20,7 @@ class QuestionEdit(QPlainTextEdit):
         self.setProperty("look", "composer")
         self.setAccessibleName(ChatWords.QUESTION)
         self.setTabChangesFocus(True)
+        self.setAcceptDrops(False)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Send on Enter; everything else is Qt's."""

@@ -19,9 +19,9 @@ MAX_DRAWN_MESSAGES = 40
 class MessageList(QScrollArea):
     """Shows messages; follows the end while the person is there, and never pulls them away."""
 
-    edit_wanted = Signal(int)
+    edit_wanted = Signal(object)
     regenerate_wanted = Signal()
-    variant_wanted = Signal(int, int)
+    variant_wanted = Signal(object, int)
     link_clicked = Signal(str)
 
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:

@@ -67,9 +67,9 @@ class _Actions(QWidget):
 class MessageView(QFrame):
     """One message of the open chat, growing while it is written."""
 
-    edit_wanted = Signal(int)
+    edit_wanted = Signal(object)
     regenerate_wanted = Signal()
-    variant_wanted = Signal(int, int)
+    variant_wanted = Signal(object, int)
     """Message id, and one step forward or back."""
     link_clicked = Signal(str)
 

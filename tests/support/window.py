@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -64,13 +64,10 @@ class WindowDriver:
         """Drop a folder or file on the middle of the window."""
         data = QMimeData()
         data.setUrls([QUrl.fromLocalFile(str(path))])
-        event = QDropEvent(
-            QPointF(QPoint(400, 300)),
-            Qt.DropAction.CopyAction,
-            data,
-            Qt.MouseButton.LeftButton,
-            Qt.KeyboardModifier.NoModifier,
-        )
+        how = (Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+        enter = QDragEnterEvent(QPoint(400, 300), Qt.DropAction.CopyAction, data, *how)
+        QApplication.sendEvent(self.program.window, enter)
+        event = QDropEvent(QPointF(400, 300), Qt.DropAction.CopyAction, data, *how)
         QApplication.sendEvent(self.program.window, event)
 
     def close(self) -> None:

@@ -160,6 +160,7 @@ def test_every_control_has_an_accessible_name(
         widget
         for widget in program.window.findChildren(QWidget)
         if isinstance(widget, QAbstractButton | QLineEdit | QComboBox)
+        and not widget.isHidden()
         and widget.focusPolicy() != Qt.FocusPolicy.NoFocus
         and not (widget.accessibleName() or getattr(widget, "text", str)())
         and not widget.objectName().startswith("qt_")

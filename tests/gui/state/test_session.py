@@ -1,0 +1,702 @@
+"""The stage machine with a runtime that the test plays."""
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.state import session as session_module
+from app.state.library import LibraryState
+from app.state.progress import ProgressKind
+from app.state.session import Session
+from app.state.settings import SettingsState
+from app.state.stages import Stage
+from runtime.protocol.chat import ChatMessage, FinishReason, Role, SamplingSettings
+from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.messages import (
+    CancelAccepted,
+    CancelRequest,
+    CommandFailed,
+    DescribeMachine,
+    GenerationFinished,
+    HeartbeatSent,
+    InspectModel,
+    LoadCancelled,
+    LoadModel,
+    LoadProgressed,
+    MachineDescribed,
+    ModelInspected,
+    ModelLoaded,
+    ModelPlanned,
+    ModelPrepared,
+    PlanModel,
+    PrepareCancelled,
+    PrepareModel,
+    PrepareProgressed,
+    Reply,
+    StartGeneration,
+    TelemetrySampled,
+    WatchTelemetry,
+)
+from runtime.protocol.model import LoadStage
+from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.values import WeightFormat
+from tests.support.fake_client import FakeClient
+from tests.support.window_values import (
+    FOLDER,
+    some_error,
+    some_forecast,
+    some_loaded,
+    some_machine,
+    some_plan,
+    some_report,
+    some_sample,
+    some_stats,
+)
+
+
+def answer_inspect(client: FakeClient, *problems: ErrorReport) -> None:
+    command = client.last(InspectModel)
+    client.answer(
+        ModelInspected(
+            request_id=command.request_id, report=some_report(command.folder, problems=problems)
+        )
+    )
+
+
+def answer_plan(
+    client: FakeClient,
+    *plans: PlacementPlan,
+    recommended: PlanKind | None = PlanKind.EXACT,
+    problems: tuple[ErrorReport, ...] = (),
+) -> None:
+    command = client.last(PlanModel)
+    client.answer(
+        ModelPlanned(
+            request_id=command.request_id,
+            report=some_report(command.folder, problems=problems),
+            plans=list(plans),
+            recommended=recommended,
+        )
+    )
+
+
+def answer_load(client: FakeClient) -> None:
+    command = client.last(LoadModel)
+    client.answer(ModelLoaded(request_id=command.request_id, model=some_loaded()))
+
+
+def plan_candidate(session: Session, client: FakeClient, *plans: PlacementPlan) -> None:
+    """Drop a folder and let it be inspected and planned."""
+    session.drop_folder(FOLDER)
+    answer_inspect(client)
+    answer_plan(client, *(plans or (some_plan(),)))
+
+
+class TestStart:
+    def test_session_before_start_has_no_runtime(self, session: Session) -> None:
+        assert session.stage is Stage.NO_RUNTIME
+
+    def test_session_opened_is_idle_and_asks_for_the_machine(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        assert open_session.stage is Stage.IDLE
+        command = client.last(DescribeMachine)
+        client.answer(MachineDescribed(request_id=command.request_id, machine=some_machine()))
+        assert open_session.machine == some_machine()
+
+    def test_machine_that_cannot_be_described_stays_unknown(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        command = client.last(DescribeMachine)
+        client.answer(CommandFailed(request_id=command.request_id, error=some_error()))
+        assert open_session.machine is None
+
+    def test_folder_dropped_before_the_runtime_is_up_is_inspected_then(
+        self, session: Session, client: FakeClient
+    ) -> None:
+        session.start()
+        session.drop_folder(FOLDER)
+        assert session.stage is Stage.INSPECTING
+        assert client.sent == []
+        client.open()
+        assert client.last(InspectModel).folder == FOLDER
+
+
+class TestCandidate:
+    def test_dropped_folder_is_inspected_then_planned(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.drop_folder(FOLDER)
+        assert open_session.stage is Stage.INSPECTING
+        answer_inspect(client)
+        assert open_session.stage is Stage.PLANNING
+        answer_plan(client, some_plan(), some_plan(PlanKind.EIGHT_BIT, needs_prepare=True))
+        assert open_session.stage is Stage.PLANNED
+        candidate = open_session.candidate
+        assert candidate is not None
+        assert candidate.chosen is PlanKind.EXACT
+        assert candidate.can_load
+        open_session.choose_plan(PlanKind.EIGHT_BIT)
+        assert open_session.candidate is not None
+        assert open_session.candidate.chosen_plan == candidate.plans[1]
+
+    def test_choice_without_a_plan_changes_nothing(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.choose_plan(PlanKind.EXACT)
+        plan_candidate(open_session, client)
+        open_session.choose_plan(PlanKind.FOUR_BIT)
+        assert open_session.candidate is not None
+        assert open_session.candidate.chosen is PlanKind.EXACT
+
+    def test_broken_model_is_not_planned(self, open_session: Session, client: FakeClient) -> None:
+        open_session.drop_folder(FOLDER)
+        answer_inspect(client, some_error())
+        assert client.count(PlanModel) == 0
+        assert open_session.stage is Stage.IDLE
+        assert open_session.candidate is not None
+        assert not open_session.candidate.can_load
+        open_session.set_context(2048)
+        assert client.count(PlanModel) == 0
+
+    def test_failed_inspection_is_told(self, open_session: Session, client: FakeClient) -> None:
+        open_session.drop_folder(FOLDER)
+        client.answer(
+            CommandFailed(request_id=client.last(InspectModel).request_id, error=some_error())
+        )
+        assert open_session.candidate is not None
+        assert open_session.candidate.error == some_error()
+
+    def test_answer_about_the_folder_before_is_ignored(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.drop_folder("/models/old")
+        old = client.last(InspectModel)
+        open_session.drop_folder(FOLDER)
+        client.answer(ModelInspected(request_id=old.request_id, report=some_report("/models/old")))
+        assert open_session.candidate is not None
+        assert open_session.candidate.report is None
+
+    def test_closed_candidate_ignores_its_answer(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.drop_folder(FOLDER)
+        open_session.close_candidate()
+        answer_inspect(client)
+        assert open_session.candidate is None
+
+    def test_unexpected_closing_event_ends_nothing(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.drop_folder(FOLDER)
+        command = client.last(InspectModel)
+        client.answer(CancelAccepted(request_id=command.request_id, was_running=False))
+        assert open_session.stage is Stage.INSPECTING
+
+    def test_limits_changed_while_planning_plan_again_with_the_newest(
+        self, open_session: Session, client: FakeClient, settings: SettingsState
+    ) -> None:
+        plan_candidate(open_session, client)
+        for ram_bytes in (1 << 30, 2 << 30, 3 << 30):
+            open_session.set_ram_budget(ram_bytes)
+        assert client.count(PlanModel) == 2
+        answer_plan(client, some_plan())
+        assert client.count(PlanModel) == 3
+        assert client.last(PlanModel).budgets.ram_bytes == 3 << 30
+        assert open_session.stage is Stage.PLANNING
+        answer_plan(client, some_plan())
+        assert open_session.stage is Stage.PLANNED
+        assert settings.values.ram_budget_bytes == open_session.ram_budget_bytes == 3 << 30
+
+    def test_choice_survives_a_new_plan_while_it_exists(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        plan_candidate(open_session, client, some_plan(), some_plan(PlanKind.EIGHT_BIT))
+        open_session.choose_plan(PlanKind.EIGHT_BIT)
+        open_session.set_context(2048)
+        assert open_session.context_tokens == 2048
+        answer_plan(client, some_plan(), some_plan(PlanKind.EIGHT_BIT))
+        assert open_session.candidate is not None
+        assert open_session.candidate.chosen is PlanKind.EIGHT_BIT
+        open_session.set_context(1024)
+        answer_plan(client, some_plan(), recommended=None)
+        assert open_session.candidate.chosen is PlanKind.EXACT
+
+    def test_no_plans_leave_nothing_chosen(self, open_session: Session, client: FakeClient) -> None:
+        open_session.drop_folder(FOLDER)
+        answer_inspect(client)
+        answer_plan(client, recommended=None)
+        assert open_session.candidate is not None
+        assert open_session.candidate.chosen_plan is None
+        open_session.prepare_and_load()
+        assert open_session.stage is Stage.IDLE
+
+
+class TestLoad:
+    def test_chosen_plan_is_loaded_without_preparing(
+        self,
+        open_session: Session,
+        client: FakeClient,
+        settings: SettingsState,
+        library: LibraryState,
+        qtbot: QtBot,
+    ) -> None:
+        plan_candidate(open_session, client)
+        open_session.prepare_and_load()
+        assert open_session.stage is Stage.LOADING
+        assert open_session.loading_folder == FOLDER
+        answer_plan(client, some_plan(forecast=some_forecast()))
+        with qtbot.waitSignal(open_session.model_loaded):
+            answer_load(client)
+        assert open_session.stage is Stage.READY
+        assert open_session.can_answer
+        assert open_session.loading_folder == ""
+        assert open_session.loaded_plan == some_plan(forecast=some_forecast())
+        assert settings.values.last_folder == FOLDER
+        assert settings.values.last_plan is PlanKind.EXACT
+        assert library.models[0].forecast_high == 24.0
+
+    def test_plan_that_needs_it_is_prepared_and_planned_again(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        eight = some_plan(PlanKind.EIGHT_BIT, needs_prepare=True)
+        plan_candidate(open_session, client, eight)
+        open_session.prepare_and_load()
+        answer_plan(client, eight)
+        assert open_session.stage is Stage.PREPARING
+        command = client.last(PrepareModel)
+        assert command.expert_format is WeightFormat.Q8_G32
+        client.answer(
+            PrepareProgressed(
+                request_id=command.request_id, done_bytes=25, total_bytes=100, bytes_per_s=5.0
+            )
+        )
+        progress = open_session.progress
+        assert progress is not None
+        assert (progress.kind, progress.ratio) == (ProgressKind.PREPARE, 0.25)
+        assert progress.seconds_left == 15.0
+        client.answer(
+            ModelPrepared(
+                request_id=command.request_id,
+                folder="/copy",
+                expert_format=WeightFormat.Q8_G32,
+                size_bytes=100,
+            )
+        )
+        answer_plan(client, some_plan(PlanKind.EIGHT_BIT))
+        client.answer(
+            LoadProgressed(
+                request_id=client.last(LoadModel).request_id,
+                stage=LoadStage.DENSE,
+                done_bytes=1,
+                total_bytes=2,
+            )
+        )
+        assert open_session.progress is not None
+        assert open_session.progress.kind is ProgressKind.DENSE
+        answer_load(client)
+        assert open_session.stage is Stage.READY
+
+    def test_copy_that_is_not_found_again_ends_the_chain(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        eight = some_plan(PlanKind.EIGHT_BIT, needs_prepare=True)
+        open_session.load_folder(FOLDER, PlanKind.EIGHT_BIT)
+        answer_plan(client, eight)
+        client.answer(
+            ModelPrepared(
+                request_id=client.last(PrepareModel).request_id,
+                folder="/copy",
+                expert_format=WeightFormat.Q8_G32,
+                size_bytes=100,
+            )
+        )
+        answer_plan(client, eight)
+        assert open_session.error is not None
+        assert open_session.error.code is ErrorCode.PREPARE_FAILED
+        assert client.count(PrepareModel) == 1
+
+    @pytest.mark.parametrize("kind", [None, PlanKind.FOUR_BIT])
+    def test_wish_without_its_plan_takes_the_recommended(
+        self, open_session: Session, client: FakeClient, kind: PlanKind | None
+    ) -> None:
+        open_session.load_folder(FOLDER, kind)
+        answer_plan(client, some_plan())
+        assert client.last(LoadModel).plan.kind is PlanKind.EXACT
+
+    def test_plan_with_a_problem_is_not_loaded(
+        self, open_session: Session, client: FakeClient, qtbot: QtBot
+    ) -> None:
+        problem = some_error(ErrorCode.RAM_BUDGET_TOO_SMALL)
+        open_session.load_folder(FOLDER, PlanKind.EXACT)
+        with qtbot.waitSignal(open_session.failed):
+            answer_plan(client, some_plan(problem=problem), recommended=None)
+        assert open_session.error == problem
+        assert client.count(LoadModel) == 0
+        open_session.dismiss_error()
+        assert open_session.error is None
+
+    def test_wish_without_any_loadable_plan_tells_the_first_problem(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        problem = some_error(ErrorCode.RAM_NOT_FREE)
+        open_session.load_folder(FOLDER)
+        answer_plan(client, some_plan(problem=problem), recommended=None)
+        assert open_session.error == problem
+
+    def test_wish_for_a_broken_model_tells_its_problem(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.load_folder(FOLDER)
+        answer_plan(client, recommended=None, problems=(some_error(ErrorCode.SHARD_MISSING),))
+        assert open_session.error is not None
+        assert open_session.error.code is ErrorCode.SHARD_MISSING
+
+    def test_wish_without_plans_or_problems_still_tells_something(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.load_folder(FOLDER)
+        answer_plan(client, recommended=None)
+        assert open_session.error is not None
+        assert open_session.error.code is ErrorCode.NOT_A_MODEL
+
+    def test_failed_load_replaces_the_runtime(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.load_folder(FOLDER)
+        answer_plan(client, some_plan())
+        error = some_error(ErrorCode.OUT_OF_MEMORY)
+        client.answer(CommandFailed(request_id=client.last(LoadModel).request_id, error=error))
+        assert open_session.error == error
+        assert open_session.stage is Stage.STOPPING
+        client.end()
+        client.open()
+        assert open_session.error == error
+        assert client.num_starts == 2
+        assert client.count(LoadModel) == 1
+
+    def test_failed_plan_leaves_the_runtime(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.load_folder(FOLDER)
+        error = some_error(ErrorCode.FOLDER_NOT_FOUND)
+        wish = client.sent[1]
+        client.answer(CommandFailed(request_id=wish.request_id, error=error))
+        assert open_session.error == error
+        assert client.stops == []
+
+    def test_another_model_ends_the_runtime_and_loads_in_the_next(
+        self, ready_session: Session, client: FakeClient
+    ) -> None:
+        session = ready_session
+        session.drop_folder("/models/other")
+        assert session.stage is Stage.READY
+        answer_inspect(client)
+        answer_plan(client, some_plan(folder="/models/other"))
+        session.prepare_and_load()
+        assert session.stage is Stage.STOPPING
+        assert session.loaded is None
+        client.end()
+        client.open()
+        assert client.last(PlanModel).folder == "/models/other"
+        assert session.stage is Stage.LOADING
+
+    def test_second_wish_while_loading_replaces_the_first(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.load_folder("/models/first")
+        answer = client.sent[1]
+        client.answer(
+            ModelPlanned(
+                request_id=answer.request_id,
+                report=some_report("/models/first"),
+                plans=[some_plan(folder="/models/first")],
+                recommended=PlanKind.EXACT,
+            )
+        )
+        loading = client.last(LoadModel)
+        open_session.load_folder("/models/second")
+        client.answer(ModelLoaded(request_id=loading.request_id, model=some_loaded()))
+        assert open_session.loaded is None
+        client.end()
+        client.open()
+        assert client.last(PlanModel).folder == "/models/second"
+
+    def test_unload_ends_the_runtime_and_starts_an_empty_one(
+        self, ready_session: Session, client: FakeClient
+    ) -> None:
+        ready_session.unload()
+        assert ready_session.stage is Stage.STOPPING
+        client.end()
+        client.open()
+        assert ready_session.stage is Stage.IDLE
+        assert ready_session.loaded_plan is None
+        ready_session.unload()
+        assert client.stops == [False]
+
+
+class TestCancel:
+    def test_cancel_without_a_wish_does_nothing(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.cancel()
+        assert client.count(CancelRequest) == 0
+
+    def test_cancel_while_planning_ends_at_once(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.load_folder(FOLDER)
+        open_session.cancel()
+        assert client.count(CancelRequest) == 0
+        assert open_session.loading_folder == ""
+        answer_plan(client, some_plan())
+        assert client.count(LoadModel) == 0
+
+    def test_cancel_before_the_runtime_is_up_ends_at_once(self, session: Session) -> None:
+        session.start()
+        session.load_folder(FOLDER)
+        session.close_candidate()
+        session.cancel()
+        assert session.stage is Stage.NO_RUNTIME
+
+    def test_cancelled_preparation_keeps_the_runtime(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.load_folder(FOLDER)
+        open_session.close_candidate()
+        wish = client.sent[1]
+        client.answer(
+            ModelPlanned(
+                request_id=wish.request_id,
+                report=some_report(),
+                plans=[some_plan(needs_prepare=True)],
+                recommended=PlanKind.EXACT,
+            )
+        )
+        preparing = client.last(PrepareModel)
+        open_session.cancel()
+        open_session.cancel()
+        assert client.count(CancelRequest) == 1
+        assert client.last(CancelRequest).target_request_id == preparing.request_id
+        assert open_session.stage is Stage.STOPPING
+        client.answer(
+            CancelAccepted(request_id=client.last(CancelRequest).request_id, was_running=True)
+        )
+        client.answer(PrepareCancelled(request_id=preparing.request_id, kept_bytes=5))
+        assert open_session.stage is Stage.IDLE
+        assert open_session.error is None
+        assert client.stops == []
+
+    @pytest.mark.parametrize("ending", ["cancelled", "loaded", "failed"])
+    def test_cancelled_load_replaces_the_runtime_however_it_ends(
+        self, open_session: Session, client: FakeClient, ending: str
+    ) -> None:
+        open_session.load_folder(FOLDER)
+        open_session.close_candidate()
+        answer = client.sent[1]
+        client.answer(
+            ModelPlanned(
+                request_id=answer.request_id,
+                report=some_report(),
+                plans=[some_plan()],
+                recommended=PlanKind.EXACT,
+            )
+        )
+        request_id = client.last(LoadModel).request_id
+        open_session.cancel()
+        client.answer(
+            {
+                "cancelled": LoadCancelled(request_id=request_id),
+                "loaded": ModelLoaded(request_id=request_id, model=some_loaded()),
+                "failed": CommandFailed(request_id=request_id, error=some_error()),
+            }[ending]
+        )
+        assert open_session.loaded is None
+        assert open_session.error is None
+        assert client.stops == [False]
+        client.end()
+        client.open()
+        assert open_session.stage is Stage.IDLE
+
+    def test_load_that_does_not_stop_is_ended_by_force(
+        self, open_session: Session, client: FakeClient, qtbot: QtBot
+    ) -> None:
+        open_session.load_folder(FOLDER)
+        answer_plan(client, some_plan())
+        open_session._cancel_patience.setInterval(1)
+        open_session.cancel()
+        qtbot.waitUntil(lambda: client.stops == [True])
+        client.end()
+        client.open()
+        assert client.count(LoadModel) == 1
+        assert session_module.CANCEL_WAIT_MS < 2000
+
+
+class TestDeath:
+    def test_crash_while_ready_fails_and_restart_loads_the_model_again(
+        self, ready_session: Session, client: FakeClient, qtbot: QtBot
+    ) -> None:
+        with qtbot.waitSignal(ready_session.failed):
+            error = client.crash()
+        assert ready_session.stage is Stage.FAILED
+        assert ready_session.error == error
+        assert ready_session.outcome is not None
+        assert ready_session.outcome.log_lines == ("last",)
+        assert ready_session.loaded is None
+        ready_session.restart_runtime()
+        assert ready_session.error is None
+        client.open()
+        answer_plan(client, some_plan())
+        answer_load(client)
+        assert ready_session.stage is Stage.READY
+        ready_session.restart_runtime()
+        assert client.num_starts == 2
+
+    def test_crash_while_loading_is_not_repeated_by_a_restart(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.load_folder(FOLDER)
+        answer_plan(client, some_plan())
+        client.crash()
+        assert open_session.stage is Stage.FAILED
+        open_session.restart_runtime()
+        client.open()
+        assert client.count(LoadModel) == 1
+
+    def test_crash_while_inspecting_is_told_by_the_candidate(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.drop_folder(FOLDER)
+        error = client.crash()
+        assert open_session.candidate is not None
+        assert open_session.candidate.error == error
+        assert not open_session.candidate.is_inspecting
+
+    def test_folder_dropped_on_a_dead_runtime_starts_a_new_one(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        client.crash()
+        open_session.drop_folder(FOLDER)
+        client.open()
+        assert client.last(InspectModel).folder == FOLDER
+        assert open_session.stage is Stage.INSPECTING
+
+    def test_model_wanted_on_a_dead_runtime_starts_a_new_one(
+        self, ready_session: Session, client: FakeClient
+    ) -> None:
+        client.crash()
+        ready_session.load_folder("/models/other")
+        client.open()
+        assert client.num_starts == 2
+        assert client.last(PlanModel).folder == "/models/other"
+
+    def test_end_that_was_wanted_is_no_failure(
+        self, ready_session: Session, client: FakeClient
+    ) -> None:
+        ready_session.shutdown()
+        assert ready_session.stage is Stage.NO_RUNTIME
+        assert ready_session.error is None
+        assert ready_session.loaded is None
+
+
+class TestAnswers:
+    QUESTION = [ChatMessage(role=Role.USER, text="Why?")]
+
+    def ask(self, session: Session, heard: list[Reply]) -> bool:
+        return session.start_answer(self.QUESTION, SamplingSettings(), heard.append)
+
+    def test_answer_needs_a_loaded_model(self, open_session: Session) -> None:
+        assert not self.ask(open_session, [])
+
+    def test_answer_is_counted_before_its_listener_hears_the_end(
+        self, ready_session: Session, client: FakeClient, library: LibraryState
+    ) -> None:
+        stages: list[Stage] = []
+        started = ready_session.start_answer(
+            self.QUESTION, SamplingSettings(), lambda _: stages.append(ready_session.stage)
+        )
+        assert started
+        assert ready_session.stage is Stage.ANSWERING
+        assert not self.ask(ready_session, [])
+        command = client.last(StartGeneration)
+        client.answer(
+            GenerationFinished(
+                request_id=command.request_id, reason=FinishReason.STOP, stats=some_stats()
+            )
+        )
+        assert stages == [Stage.READY]
+        assert library.models[0].measured_tokens_per_s == 21.4
+
+    def test_failed_answer_leaves_the_model(
+        self, ready_session: Session, client: FakeClient
+    ) -> None:
+        heard: list[Reply] = []
+        self.ask(ready_session, heard)
+        event = CommandFailed(
+            request_id=client.last(StartGeneration).request_id, error=some_error()
+        )
+        client.answer(event)
+        assert heard == [event]
+        assert ready_session.stage is Stage.READY
+
+    def test_stop_cancels_the_running_answer_only(
+        self, ready_session: Session, client: FakeClient
+    ) -> None:
+        ready_session.stop_answer()
+        assert client.count(CancelRequest) == 0
+        self.ask(ready_session, [])
+        ready_session.stop_answer()
+        target = client.last(CancelRequest).target_request_id
+        assert target == client.last(StartGeneration).request_id
+        client.answer(
+            CancelAccepted(request_id=client.last(CancelRequest).request_id, was_running=True)
+        )
+        assert ready_session.stage is Stage.ANSWERING
+
+    def test_crash_while_answering_loses_the_answer_once(
+        self, ready_session: Session, client: FakeClient, qtbot: QtBot
+    ) -> None:
+        heard: list[Reply] = []
+        self.ask(ready_session, heard)
+        with qtbot.waitSignal(ready_session.answer_lost):
+            client.crash()
+        assert heard == []
+
+    def test_events_of_an_answer_that_is_over_are_not_heard(
+        self, ready_session: Session, client: FakeClient
+    ) -> None:
+        heard: list[Reply] = []
+        self.ask(ready_session, heard)
+        ready_session._answers.lose_runtime()
+        request_id = client.last(StartGeneration).request_id
+        client.answer(CommandFailed(request_id=request_id, error=some_error()))
+        assert heard == []
+
+    def test_conversation_that_is_longer_than_a_frame_fails(
+        self, ready_session: Session, qtbot: QtBot
+    ) -> None:
+        long = [ChatMessage(role=Role.USER, text="x" * (17 << 20))]
+        with qtbot.waitSignal(ready_session.failed) as failed:
+            assert not ready_session.start_answer(long, SamplingSettings(), lambda _: None)
+        assert failed.args is not None
+        assert failed.args[0].code is ErrorCode.CONVERSATION_INVALID
+        assert ready_session.stage is Stage.READY
+
+
+class TestTelemetry:
+    def test_watching_is_renewed_in_the_next_runtime(
+        self, ready_session: Session, client: FakeClient
+    ) -> None:
+        ready_session.watch_telemetry(0.1)
+        ready_session.unload()
+        client.end()
+        client.open()
+        assert client.count(WatchTelemetry) == 2
+
+    def test_sample_is_passed_on_and_a_heartbeat_is_not(
+        self, open_session: Session, client: FakeClient, qtbot: QtBot
+    ) -> None:
+        with qtbot.assertNotEmitted(open_session.sample_received):
+            client.answer(HeartbeatSent(uptime_s=1.0))
+        with qtbot.waitSignal(open_session.sample_received) as received:
+            client.answer(TelemetrySampled(sample=some_sample()))
+        assert received.args == [some_sample()]
