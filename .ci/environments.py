@@ -146,10 +146,10 @@ def _larder_itself(environment: Environment) -> bool:
         return False
     command: list[str | Path] = [environment.executable, "-m", "pip", "install", "-v", "--no-deps"]
     command += ["--no-build-isolation", "--editable", ROOT]
-    command += ["-C", f"build-dir={build_folder(environment)}"]
+    command += ["--config-settings", f"build-dir={build_folder(environment)}"]
     what = f"installing larder into {environment.folder}"
     if not environment.has_native:
-        command += ["-C", "wheel.cmake=false"]
+        command += ["--config-settings", "wheel.cmake=false"]
     with timed(what + (" (compiles the native extension)" if environment.has_native else "")):
         status, text = output_of(command)
         BUILD_LOG.parent.mkdir(exist_ok=True)

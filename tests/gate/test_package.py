@@ -54,7 +54,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
     kept = environments.build_folder(environments.FULL)
-    _run([*command, "-C", f"build-dir={kept}", "--wheel-dir", folder, ROOT], ROOT)
+    _run([*command, "--config-settings", f"build-dir={kept}", "--wheel-dir", folder, ROOT], ROOT)
     (found,) = folder.glob("larder-*.whl")
     return found
 
