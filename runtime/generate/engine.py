@@ -77,7 +77,7 @@ class TieredEngine:
 
     def count_tokens(self, conversation: Sequence[ChatMessage]) -> int:
         """Return the prompt tokens that this conversation would take."""
-        return len(self._loaded().tokenizer.encode_conversation(conversation))
+        return len(self._encode(conversation))
 
     def start(
         self,
@@ -90,12 +90,7 @@ class TieredEngine:
         meter = AnswerMeter(self._instruments, self._ground)
         parts = self._loaded()
         check_settings(sampling)
-        prompt_ids = parts.tokenizer.encode_conversation(conversation)
-        if not prompt_ids or max(prompt_ids) >= parts.spec.vocabulary_size:
-            raise LarderError(
-                ErrorCode.CONVERSATION_INVALID,
-                reason="it is empty" if not prompt_ids else "the model does not know its tokens",
-            )
+        prompt_ids = self._encode(conversation)
         if len(prompt_ids) >= parts.kv.context_tokens:
             raise LarderError(
                 ErrorCode.PROMPT_TOO_LONG,
@@ -117,6 +112,20 @@ class TieredEngine:
         parts, self._parts = self._parts, None
         if parts is not None:
             parts.close()
+
+    def _encode(self, conversation: Sequence[ChatMessage]) -> list[int]:
+        """Return the prompt's ids; raise ``CONVERSATION_INVALID`` if the model cannot take them."""
+        parts = self._loaded()
+        if not conversation:
+            raise LarderError(ErrorCode.CONVERSATION_INVALID, reason="it is empty")
+        prompt_ids = parts.tokenizer.encode_conversation(conversation)
+        if not prompt_ids or max(prompt_ids) >= parts.spec.vocabulary_size:
+            raise LarderError(
+                ErrorCode.CONVERSATION_INVALID,
+                detail=f"{len(prompt_ids)} ids, vocabulary of {parts.spec.vocabulary_size}",
+                reason="its words are none that the model knows",
+            )
+        return prompt_ids
 
     def _loaded(self) -> LoadedParts:
         """Return the loaded parts; raise ``NO_MODEL_LOADED`` if there are none."""

@@ -3,6 +3,7 @@
 Pure arithmetic. Every function gives exactly what the engine takes from its ledger for that part.
 """
 
+import bisect
 from collections.abc import Iterable, Sequence
 
 from runtime.protocol.values import WeightFormat
@@ -67,10 +68,11 @@ def prefill_chunk_tokens(spec: ModelSpec, context_tokens: int, room_bytes: int) 
 
     At least 1, even if that does not fit.
     """
-    chunk_tokens = min(PREFILL_CHUNK_TOKENS, context_tokens)
-    while chunk_tokens > 1 and work_bytes(spec, context_tokens, chunk_tokens) > room_bytes:
-        chunk_tokens //= 2
-    return chunk_tokens
+    candidates = range(1, min(PREFILL_CHUNK_TOKENS, context_tokens) + 1)
+    num_fitting = bisect.bisect_right(
+        candidates, room_bytes, key=lambda tokens: work_bytes(spec, context_tokens, tokens)
+    )
+    return max(1, num_fitting)
 
 
 def _whole_pages(num_bytes: int) -> int:

@@ -1,0 +1,95 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.errors import LarderError
+from runtime.generate.kv_cache import KvCache
+from runtime.memory.ledger import Ledger
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.plan import MemoryPart
+from runtime.spec.footprint import KV_PAGE_TOKENS, kv_cache_bytes
+from runtime.spec.model import ModelSpec
+
+CONTEXT_TOKENS = 3 * KV_PAGE_TOKENS - 5
+SPEC = ModelSpec(
+    model_type="qwen2_moe",
+    hidden_size=8,
+    num_layers=2,
+    num_heads=2,
+    num_kv_heads=1,
+    head_dim=4,
+    vocabulary_size=10,
+    max_context_tokens=CONTEXT_TOKENS,
+    rms_eps=1e-6,
+    rope_theta=10000.0,
+)
+PROMPTS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=CONTEXT_TOKENS), max_size=8)
+
+
+def make_cache() -> tuple[KvCache, Ledger]:
+    ledger = Ledger(kv_cache_bytes(SPEC, CONTEXT_TOKENS))
+    return KvCache(ledger, SPEC, CONTEXT_TOKENS), ledger
+
+
+def common_prefix(a: list[int], b: list[int]) -> int:
+    return next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
+
+
+@given(prompts=PROMPTS)
+def test_kv_cache_any_prompts_keep_the_longest_common_prefix(prompts: list[list[int]]) -> None:
+    cache, ledger = make_cache()
+    held: list[int] = []
+    for prompt in prompts:
+        kept = cache.keep_prefix(prompt, len(prompt) - 1)
+        assert kept == min(common_prefix(held, prompt), len(prompt) - 1)
+        new_ids = prompt[kept:]
+        cache.reserve(len(new_ids))
+        for layer, pages in enumerate(cache.layers):
+            for position in range(kept, len(prompt)):
+                page, row = divmod(position, KV_PAGE_TOKENS)
+                pages.keys[page][row] = 1000 * layer + position
+                pages.values[page][row] = -1000 * layer - position
+        cache.commit(new_ids)
+        held = prompt
+        cache.check()
+        assert cache.num_tokens == len(prompt)
+        for layer, pages in enumerate(cache.layers):
+            for position in range(len(prompt)):
+                page, row = divmod(position, KV_PAGE_TOKENS)
+                assert pages.keys[page][row].tolist() == [[1000 * layer + position] * 4]
+                assert pages.values[page][row].tolist() == [[-1000 * layer - position] * 4]
+    cache.close()
+    cache.close()
+    assert ledger.held_bytes == 0
+
+
+def test_kv_cache_whole_context_is_counted_from_the_beginning() -> None:
+    cache, ledger = make_cache()
+
+    assert ledger.by_kind()[MemoryPart.KV_CACHE] == ledger.limit_bytes
+    with pytest.raises(LarderError) as refused:
+        KvCache(ledger, SPEC, 1)
+    assert refused.value.code is ErrorCode.RAM_BUDGET_TOO_SMALL
+    cache.close()
+
+
+def test_kv_cache_beyond_the_context_is_refused() -> None:
+    cache, _ = make_cache()
+    cache.reserve(CONTEXT_TOKENS)
+    cache.commit([0] * CONTEXT_TOKENS)
+
+    with pytest.raises(ValueError, match="in a context of"):
+        cache.reserve(1)
+
+    cache.close()
+
+
+def test_kv_cache_commit_without_pages_is_refused() -> None:
+    cache, _ = make_cache()
+
+    with pytest.raises(ValueError, match="no page"):
+        cache.commit([1])
+
+    cache.close()
