@@ -140,8 +140,12 @@ def _create(environment: Environment, base: str) -> None:
 def _larder_itself(environment: Environment) -> bool:
     """The package, editable: modules are read from the tree, the extension is built."""
     stamp = environment.path / "larder-itself.stamp"
-    sources = native_sources() if environment.has_native else []
-    value = stamps.digest(sources, [recipe()])
+    if environment.has_native:
+        compiler = system_packages.compiler()
+        hint = system_packages.ensure_headers(environment.executable) if compiler else None
+        value = stamps.digest(native_sources(), [recipe(), str(compiler), str(hint)])
+    else:
+        value = stamps.digest([], [recipe()])
     if stamps.is_current(stamp, value):
         return False
     command: list[str | Path] = [environment.executable, "-m", "pip", "install", "-v", "--no-deps"]
@@ -158,7 +162,7 @@ def _larder_itself(environment: Environment) -> bool:
         print(text[-3000:])
         raise CommandError("Larder could not be installed into its own environment (see above)")
     if environment.has_native:
-        _report_native(environment)
+        _report_native(environment, compiler, hint)
     stamps.write(stamp, value)
     return True
 
@@ -174,17 +178,16 @@ def has_extension(python: Path) -> bool:
     return output_of([python, "-c", look], cwd=ROOT)[1].split() == ["True"]
 
 
-def _report_native(environment: Environment) -> None:
+def _report_native(environment: Environment, compiler: str | None, hint: str | None) -> None:
     """Say whether the extension is there; with a compiler at hand its absence is an error in CI."""
     if has_extension(environment.executable):
         say(f"{environment.folder} has the native extension")
         return
-    compiler = next(filter(shutil.which, ("c++", "g++", "clang++", "cl")), None)
     text = "the native extension was not built: Larder works, on slow kernels"
     if compiler is None:
         say(f"{text}; install a C++ compiler and run make setup again for full speed")
         return
-    log = BUILD_LOG.relative_to(ROOT)
+    why = hint or f"although there is a compiler ({compiler}), see {BUILD_LOG.relative_to(ROOT)}"
     if os.environ.get("CI"):
-        raise CommandError(f"{text}, although there is a compiler ({compiler}); see {log}.")
-    say(f"{text}, although there is a compiler ({compiler}); why stands in {log}")
+        raise CommandError(f"{text}: {why}")
+    say(f"{text}: {why}")

@@ -98,6 +98,24 @@ def ensure_venv(python: str, complaint: str) -> bool:
     return True
 
 
+def ensure_headers(python: Path) -> str | None:
+    """Python's C headers, which Debian splits off: brought as root, else the line that does it."""
+    ask = "import sysconfig; print(sysconfig.get_path('include'), sysconfig.get_python_version())"
+    folder, version = output_of([python, "-c", ask])[1].split()
+    if Path(folder, "Python.h").exists() or shutil.which("apt-get") is None:
+        return None
+    try:
+        _provide({f"python{version}-dev"}, "The native extension needs Python's headers")
+    except CommandError as error:
+        return str(error)
+    return None
+
+
+def compiler() -> str | None:
+    """A C++ compiler on this machine."""
+    return next(filter(shutil.which, ("c++", "g++", "clang++", "cl")), None)
+
+
 def missing_libraries(python: Path) -> list[str]:
     """Names of shared libraries that the loader cannot find for Qt's own files."""
     folders = sorted(python.parent.parent.glob("lib/python3.*/site-packages/PySide6"))
