@@ -17,6 +17,8 @@ class NativeModule(Protocol):
 
     GROUP_SIZE: int
     ROW_BLOCK: int
+    Q8_GROUP_BYTES: int
+    Q4_GROUP_BYTES: int
 
     def linear(
         self,

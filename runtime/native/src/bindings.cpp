@@ -142,4 +142,6 @@ NB_MODULE(_native, module) {
     module.def("set_num_threads", [](int count) { pool::set_num_threads(count); });
     module.attr("GROUP_SIZE") = kGroup;
     module.attr("ROW_BLOCK") = kRowBlock;
+    module.attr("Q8_GROUP_BYTES") = group_bytes(Format::Q8G32);
+    module.attr("Q4_GROUP_BYTES") = group_bytes(Format::Q4G32);
 }

@@ -97,8 +97,6 @@ std::atomic<const KernelTable*>& current() {
 
 const KernelTable& table() { return *current().load(std::memory_order_relaxed); }
 
-bool supports(const char* name) { return find(name) != nullptr; }
-
 bool select_table(const char* name) {
     const KernelTable* found = find(name);
     if (found) current().store(found, std::memory_order_relaxed);

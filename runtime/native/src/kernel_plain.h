@@ -47,7 +47,10 @@ void plain_tile(const uint8_t* rows, int64_t row_bytes, int64_t columns, const f
         V xs[R];
         for (int r = 0; r < R; ++r) xs[r] = load(x[r] + k);
         for (int c = 0; c < C; ++c) {
-            const V w = Load::full(rows + c * row_bytes + k * Load::kBytes);
+            const uint8_t* const at = rows + c * row_bytes + k * Load::kBytes;
+            // With one row of x, memory is what counts: the next tile is asked for meanwhile.
+            if constexpr (R == 1) prefetch(at + C * row_bytes);
+            const V w = Load::full(at);
             for (int r = 0; r < R; ++r) sums[r][c] = fma(w, xs[r], sums[r][c]);
         }
     }
@@ -59,8 +62,13 @@ void plain_tile(const uint8_t* rows, int64_t row_bytes, int64_t columns, const f
             for (int r = 0; r < R; ++r) sums[r][c] = fma(w, xs[r], sums[r][c]);
         }
     }
-    for (int r = 0; r < R; ++r)
-        for (int c = 0; c < C; ++c) y[r * y_stride + c] = reduce_add(sums[r][c]);
+    for (int r = 0; r < R; ++r) {
+        if constexpr (C == 1) {
+            y[r * y_stride] = reduce_add(sums[r][0]);
+        } else {
+            for (int c = 0; c < C; c += 4) reduce_add_four(&sums[r][c], y + r * y_stride + c);
+        }
+    }
 }
 
 template <class Load, int R>

@@ -3,6 +3,7 @@
 // Written as plain loops: without contraction every element has the same bits however the compiler
 // groups them, and sums go over a fixed number of partial sums.
 #include <cmath>
+#include <cstring>
 
 #include "exponential.h"
 #include "half.h"
@@ -62,16 +63,15 @@ float weight_at(const Weights& weights, int64_t row, int64_t column) {
             break;
     }
     const bool is_q8 = weights.format == Format::Q8G32;
-    const int64_t group_bytes = 16 + (is_q8 ? 256 : 128);
     const int64_t num_groups = (weights.columns + kGroup - 1) / kGroup;
-    const uint8_t* const group =
-        weights.data + (row / kRowBlock * num_groups + column / kGroup) * group_bytes;
+    const int64_t place = row / kRowBlock * num_groups + column / kGroup;
+    const uint8_t* const group = weights.data + place * group_bytes(weights.format);
     const float scale = float_of_f16(group + 2 * (row % kRowBlock));
-    const int64_t inside = column % kGroup;
-    const int64_t quad = inside / 4;
-    const int64_t lane = row % kRowBlock * 4 + inside % 4;
-    if (is_q8) return static_cast<float>(static_cast<int8_t>(group[16 + quad * 32 + lane])) * scale;
-    const uint8_t pair = group[16 + quad % 4 * 32 + lane];
+    const int64_t quad = column % kGroup / 4;
+    const int64_t lane = row % kRowBlock * 4 + column % 4;
+    const uint8_t* const levels = group + kScaleBytes + lane;
+    if (is_q8) return static_cast<float>(static_cast<int8_t>(levels[quad * 32])) * scale;
+    const uint8_t pair = levels[quad % 4 * 32];
     return static_cast<float>((quad < 4 ? pair & 15 : pair >> 4) - 8) * scale;
 }
 

@@ -10,9 +10,15 @@ constexpr int kNumFormats = 5;
 
 constexpr int64_t kGroup = 32;     // weights of a row that share a scale
 constexpr int64_t kRowBlock = 8;   // rows interleaved in the G32 formats
+constexpr int64_t kScaleBytes = 2 * kRowBlock;
 constexpr int64_t kPad = 16;       // floats that buffers are rounded up to, the widest vector
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+// Bytes of one group of one block of rows in the G32 formats.
+constexpr int64_t group_bytes(Format format) {
+    return kScaleBytes + kRowBlock * kGroup / (format == Format::Q8G32 ? 1 : 2);
+}
 
 // A weight matrix where it lies. `row_bytes` is the distance of rows in the plain formats.
 struct Weights {
@@ -59,7 +65,5 @@ const KernelTable& avx512_table();
 const KernelTable& table();
 // Use the named instruction set from now on; false if this processor lacks it.
 bool select_table(const char* name);
-// Whether this processor and system can run the named instruction set.
-bool supports(const char* name);
 
 }  // namespace larder

@@ -15,7 +15,7 @@ constexpr int kWidth = 8;
 constexpr int kTileX = 3;          // rows of x in a tile of a plain matrix
 constexpr int kTileRows = 4;       // rows of the matrix in it
 constexpr int kTileRowsOfOne = 8;  // the same for a single row of x
-constexpr int kTileXGrouped = 2;
+constexpr int kTileXGrouped = 1;  // rows of x in a tile of a grouped matrix
 
 using V = __m256;
 
@@ -42,10 +42,15 @@ inline V fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
 inline V vmin(V a, V b) { return _mm256_min_ps(a, b); }
 inline V vmax(V a, V b) { return _mm256_max_ps(a, b); }
 
+// Sums of the lanes of four vectors: neighbours first, then the last two.
+inline void reduce_add_four(const V a[4], float* sums) {
+    const __m256 pairs = _mm256_hadd_ps(_mm256_hadd_ps(a[0], a[1]), _mm256_hadd_ps(a[2], a[3]));
+    _mm_storeu_ps(sums, _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps(pairs, 1)));
+}
 inline float reduce_add(V a) {
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+    a = _mm256_hadd_ps(a, a);
+    a = _mm256_hadd_ps(a, a);
+    return _mm_cvtss_f32(_mm_add_ss(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1)));
 }
 
 inline float reduce_max(V a) {
@@ -91,6 +96,17 @@ inline void load_nibbles(const uint8_t* p, V& low, V& high) {
     const __m256i upper = _mm256_srli_epi32(wide, 4);
     low = _mm256_cvtepi32_ps(_mm256_sub_epi32(lower, eight));
     high = _mm256_cvtepi32_ps(_mm256_sub_epi32(upper, eight));
+}
+
+// The sums of the four lanes of each of the eight rows.
+inline void row_sums(const V totals[4], float* sums) {
+    const __m256 low = _mm256_hadd_ps(totals[0], totals[1]);
+    const __m256 high = _mm256_hadd_ps(totals[2], totals[3]);
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_ps(sums, _mm256_permutevar8x32_ps(_mm256_hadd_ps(low, high), order));
+}
+inline void prefetch(const uint8_t* p) {
+    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ constexpr int kWidth = 16;
 constexpr int kTileX = 6;          // rows of x in a tile of a plain matrix
 constexpr int kTileRows = 4;       // rows of the matrix in it
 constexpr int kTileRowsOfOne = 8;  // the same for a single row of x
-constexpr int kTileXGrouped = 8;
+constexpr int kTileXGrouped = 6;  // rows of x in a tile of a grouped matrix
 
 using V = __m512;
 
@@ -41,11 +41,21 @@ inline V vmax(V a, V b) { return _mm512_max_ps(a, b); }
 
 inline __m256 upper_half(V a) { return _mm512_extractf32x8_ps(a, 1); }
 
+// Sums of the lanes of four vectors: halves first, then neighbours, then the last two.
+inline void reduce_add_four(const V a[4], float* sums) {
+    __m256 eight[4];
+    for (int i = 0; i < 4; ++i)
+        eight[i] = _mm256_add_ps(_mm512_castps512_ps256(a[i]), upper_half(a[i]));
+    const __m256 pairs =
+        _mm256_hadd_ps(_mm256_hadd_ps(eight[0], eight[1]), _mm256_hadd_ps(eight[2], eight[3]));
+    _mm_storeu_ps(sums, _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps(pairs, 1)));
+}
 inline float reduce_add(V a) {
-    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a), upper_half(a));
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a), upper_half(a));
+    eight = _mm256_hadd_ps(eight, eight);
+    eight = _mm256_hadd_ps(eight, eight);
+    return _mm_cvtss_f32(
+        _mm_add_ss(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1)));
 }
 
 inline float reduce_max(V a) {
@@ -83,13 +93,22 @@ inline V load_signed(const uint8_t* p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
 }
 inline void load_nibbles(const uint8_t* p, V& low, V& high) {
+    // The look-up takes the lowest four bits of each lane by itself.
+    const V levels = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     const __m512i wide = _mm512_cvtepu8_epi32(bytes);
-    const __m512i eight = _mm512_set1_epi32(8);
-    const __m512i lower = _mm512_and_si512(wide, _mm512_set1_epi32(15));
-    const __m512i upper = _mm512_srli_epi32(wide, 4);
-    low = _mm512_cvtepi32_ps(_mm512_sub_epi32(lower, eight));
-    high = _mm512_cvtepi32_ps(_mm512_sub_epi32(upper, eight));
+    low = _mm512_permutexvar_ps(wide, levels);
+    high = _mm512_permutexvar_ps(_mm512_srli_epi32(wide, 4), levels);
+}
+// The sums of the four lanes of each of the eight rows.
+inline void row_sums(const V totals[2], float* sums) {
+    const __m256 low = _mm256_hadd_ps(_mm512_castps512_ps256(totals[0]), upper_half(totals[0]));
+    const __m256 high = _mm256_hadd_ps(_mm512_castps512_ps256(totals[1]), upper_half(totals[1]));
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_ps(sums, _mm256_permutevar8x32_ps(_mm256_hadd_ps(low, high), order));
+}
+inline void prefetch(const uint8_t* p) {
+    _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
 }
 
 }  // namespace

@@ -64,7 +64,10 @@ inline V vmax(V a, V b) {
     return each([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
 }
 
-inline float reduce_add(V a) { return (a.lane[0] + a.lane[2]) + (a.lane[1] + a.lane[3]); }
+inline float reduce_add(V a) { return (a.lane[0] + a.lane[1]) + (a.lane[2] + a.lane[3]); }
+inline void reduce_add_four(const V a[4], float* sums) {
+    for (int i = 0; i < 4; ++i) sums[i] = reduce_add(a[i]);
+}
 inline float reduce_max(V a) {
     float highest = a.lane[0];
     for (int i = 1; i < 4; ++i) highest = a.lane[i] > highest ? a.lane[i] : highest;
@@ -98,6 +101,12 @@ inline void load_nibbles(const uint8_t* p, V& low, V& high) {
     low = each([&](int i) { return static_cast<float>((p[i] & 15) - 8); });
     high = each([&](int i) { return static_cast<float>((p[i] >> 4) - 8); });
 }
+
+// The sums of the four lanes of each of the eight rows.
+inline void row_sums(const V totals[8], float* sums) {
+    for (int i = 0; i < 8; ++i) sums[i] = reduce_add(totals[i]);
+}
+inline void prefetch(const uint8_t*) {}
 
 }  // namespace
 }  // namespace larder
