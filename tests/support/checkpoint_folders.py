@@ -153,7 +153,9 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         offsets = [position, position + len(data)]
         header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": offsets}
         position += len(data)
-    write_raw_safetensors(path, json.dumps(header).encode(), b"".join(d for *_, d in tensors.values()))
+    write_raw_safetensors(
+        path, json.dumps(header).encode(), b"".join(d for *_, d in tensors.values())
+    )
 
 
 def write_raw_safetensors(path: Path, header: bytes, data: bytes) -> None:

@@ -1,0 +1,274 @@
+"""Real configs: those we read give the right spec, the others are refused by their name."""
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runtime.inspect.families.registry import FAMILIES
+from runtime.inspect.folder import inspect_folder
+from runtime.protocol.errors import ErrorCode
+from runtime.spec.model import ModelSpec
+from runtime.spec.tensors import ExpertId, ExpertPart
+from tests.support.checkpoint_folders import TinyModel, edit_json, write_checkpoint
+
+CONFIGS = Path(__file__).parents[2] / "golden" / "model-configs"
+OF_CONFIG = (
+    ErrorCode.CONFIG_INVALID,
+    ErrorCode.ARCHITECTURE_UNSUPPORTED,
+    ErrorCode.QUANTIZATION_UNSUPPORTED,
+)
+
+QWEN2_BASE = ModelSpec(
+    model_type="qwen2_moe",
+    hidden_size=2048,
+    num_layers=24,
+    num_heads=16,
+    num_kv_heads=16,
+    head_dim=128,
+    vocabulary_size=151936,
+    max_context_tokens=8192,
+    rms_eps=1e-6,
+    rope_theta=1e6,
+    has_qkv_bias=True,
+    moe_layers=tuple(range(24)),
+    num_experts=60,
+    top_k=4,
+    expert_width=1408,
+    shared_width=5632,
+    is_topk_normalised=False,
+    eos_ids=(151643,),
+    bos_id=151643,
+)
+QWEN3_BASE = ModelSpec(
+    model_type="qwen3_moe",
+    hidden_size=2048,
+    num_layers=48,
+    num_heads=32,
+    num_kv_heads=4,
+    head_dim=128,
+    vocabulary_size=151936,
+    max_context_tokens=40960,
+    rms_eps=1e-6,
+    rope_theta=1e6,
+    has_qk_norm=True,
+    moe_layers=tuple(range(48)),
+    num_experts=128,
+    top_k=8,
+    expert_width=768,
+    is_topk_normalised=True,
+    eos_ids=(151645,),
+    bos_id=151643,
+)
+EXPECTED = {
+    "Qwen--Qwen1.5-MoE-A2.7B": QWEN2_BASE,
+    "Qwen--Qwen2-57B-A14B": dataclasses.replace(
+        QWEN2_BASE,
+        hidden_size=3584,
+        num_layers=28,
+        num_heads=28,
+        num_kv_heads=4,
+        max_context_tokens=131072,
+        moe_layers=tuple(range(28)),
+        num_experts=64,
+        top_k=8,
+        expert_width=2560,
+        shared_width=20480,
+    ),
+    "Qwen--Qwen3-30B-A3B": QWEN3_BASE,
+    "Qwen--Qwen3-Coder-480B-A35B-Instruct": dataclasses.replace(
+        QWEN3_BASE,
+        hidden_size=6144,
+        num_layers=62,
+        num_heads=96,
+        num_kv_heads=8,
+        max_context_tokens=262144,
+        rope_theta=1e7,
+        moe_layers=tuple(range(62)),
+        num_experts=160,
+        expert_width=2560,
+        bos_id=None,
+    ),
+    "mistralai--Mixtral-8x7B-v0.1": ModelSpec(
+        model_type="mixtral",
+        hidden_size=4096,
+        num_layers=32,
+        num_heads=32,
+        num_kv_heads=8,
+        head_dim=128,
+        vocabulary_size=32000,
+        max_context_tokens=32768,
+        rms_eps=1e-5,
+        rope_theta=1e6,
+        moe_layers=tuple(range(32)),
+        num_experts=8,
+        top_k=2,
+        expert_width=14336,
+        is_topk_normalised=True,
+        eos_ids=(2,),
+        bos_id=1,
+    ),
+}
+REFUSED = {
+    "Qwen--Qwen3-30B-A3B-FP8": ["fp8 (e4m3)"],
+    "openai--gpt-oss-20b": ["gpt_oss", "mxfp4"],
+    "nvidia--Qwen3.6-35B-A3B-NVFP4": ["qwen3_5_moe", "modelopt (MIXED_PRECISION)"],
+    "deepseek-ai--DeepSeek-V3": ["deepseek_v3", "fp8 (e4m3)"],
+    "openbmb--MiniCPM-MoE-8x2B": ["MiniCPMForCausalLM"],
+    "nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8": ["nemotron_h"],
+    "ai21labs--AI21-Jamba-Mini-1.6": ["jamba"],
+    "Qwen--Qwen3-VL-30B-A3B-Instruct": ["qwen3_vl_moe"],
+}
+
+
+def lay_out(name: str, folder: Path) -> Path:
+    folder.mkdir()
+    shutil.copyfile(CONFIGS / f"{name}.config.json", folder / "config.json")
+    return folder
+
+
+def test_every_golden_config_is_expected_or_refused() -> None:
+    names = {path.name.removesuffix(".config.json") for path in CONFIGS.glob("*.json")}
+    assert names == EXPECTED.keys() | REFUSED.keys()
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_config_of_supported_family_gives_the_spec(tmp_path: Path, name: str) -> None:
+    inspection = inspect_folder(str(lay_out(name, tmp_path / "m")))
+    assert inspection.spec == EXPECTED[name]
+    assert not [item for item in inspection.report.problems if item.code in OF_CONFIG]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_config_of_other_family_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    inspection = inspect_folder(str(lay_out(name, tmp_path / "m")))
+    problems = [item for item in inspection.report.problems if item.code in OF_CONFIG]
+    named = [
+        item.parameters.get("architecture", item.parameters.get("method")) for item in problems
+    ]
+    assert named[: len(REFUSED[name])] == REFUSED[name]
+
+
+def spec_with(tmp_path: Path, model_type: str, **changes: object) -> ModelSpec | None:
+    folder = write_checkpoint(tmp_path / "m", TinyModel(model_type=model_type))
+    edit_json(folder / "config.json", **changes)
+    return inspect_folder(str(folder)).spec
+
+
+def test_spec_reads_a_whole_number_as_rope_theta(tmp_path: Path) -> None:
+    spec = spec_with(tmp_path, "qwen3_moe", rope_theta=10_000_000)
+    assert spec is not None
+    assert spec.rope_theta == 1e7
+
+
+def test_spec_reads_rope_parameters_of_newer_configs(tmp_path: Path) -> None:
+    parameters = {"rope_theta": 12345.0, "rope_type": "default"}
+    spec = spec_with(tmp_path, "qwen3_moe", rope_theta=None, rope_parameters=parameters)
+    assert spec is not None
+    assert spec.rope_theta == 12345.0
+
+
+@pytest.mark.parametrize(
+    ("model_type", "theta"), [("qwen2_moe", 1e4), ("qwen3_moe", 1e4), ("mixtral", 1e6)]
+)
+def test_spec_takes_the_family_defaults_for_absent_fields(
+    tmp_path: Path, model_type: str, theta: float
+) -> None:
+    spec = spec_with(
+        tmp_path,
+        model_type,
+        rope_theta=None,
+        hidden_act=None,
+        norm_topk_prob=None,
+        num_key_value_heads=None,
+    )
+    assert spec is not None
+    assert spec.rope_theta == theta
+    assert spec.is_topk_normalised is (model_type == "mixtral")
+    assert spec.num_kv_heads == spec.num_heads
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "model_type"),
+    [
+        ("num_experts", "num_local_experts", "qwen3_moe"),
+        ("num_local_experts", "num_experts", "mixtral"),
+    ],
+)
+def test_spec_knows_both_names_of_the_number_of_experts(
+    tmp_path: Path, older: str, newer: str, model_type: str
+) -> None:
+    spec = spec_with(tmp_path, model_type, **{older: None, newer: 8})
+    assert spec is not None
+    assert spec.num_experts == 8
+
+
+def test_spec_with_sparse_step_and_dense_layers_lists_its_moe_layers(tmp_path: Path) -> None:
+    for model_type in ("qwen2_moe", "qwen3_moe"):
+        spec = spec_with(
+            tmp_path / model_type, model_type, decoder_sparse_step=2, mlp_only_layers=[3]
+        )
+        assert spec is not None
+        assert spec.moe_layers == (1,)
+        assert spec.dense_width == 96
+        shapes = FAMILIES[model_type].dense_shapes(spec)
+        assert shapes["model.layers.0.mlp.up_proj.weight"] == (96, 64)
+        assert "model.layers.1.mlp.gate.weight" in shapes
+        assert "model.layers.0.mlp.gate.weight" not in shapes
+
+
+def test_spec_without_shared_expert_needs_no_shared_tensors(tmp_path: Path) -> None:
+    spec = spec_with(tmp_path, "qwen2_moe", shared_expert_intermediate_size=0)
+    assert spec is not None
+    assert spec.shared_width == 0
+    assert not [name for name in FAMILIES["qwen2_moe"].dense_shapes(spec) if "shared" in name]
+
+
+@pytest.mark.parametrize(("window", "expected"), [(64, 64), (512, 0), (4096, 0), (0, 0)])
+def test_spec_of_mixtral_keeps_a_window_that_the_context_exceeds(
+    tmp_path: Path, window: int, expected: int
+) -> None:
+    spec = spec_with(tmp_path, "mixtral", sliding_window=window)
+    assert spec is not None
+    assert spec.sliding_window == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"num_key_value_heads": 3}, "num_key_value_heads"),
+        ({"head_dim": 15}, "head_dim"),
+        ({"num_experts_per_tok": 9}, "num_experts_per_tok"),
+        ({"num_experts": 60_000}, "num_experts"),
+        ({"rms_norm_eps": "x"}, "rms_norm_eps"),
+        ({"max_position_embeddings": 1.5}, "max_position_embeddings"),
+        ({"tie_word_embeddings": 1}, "tie_word_embeddings"),
+        ({"hidden_act": 3}, "hidden_act"),
+        ({"rope_scaling": "yarn"}, "rope_scaling"),
+        ({"rope_parameters": {"rope_theta": float("inf")}}, "rope_theta"),
+        ({"bos_token_id": "x"}, "bos_token_id"),
+        ({"vocab_size": None}, "vocab_size"),
+    ],
+)
+def test_spec_with_impossible_value_names_the_field(
+    tmp_path: Path, changes: dict[str, object], field: str
+) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    edit_json(folder / "config.json", **{key: changes[key] for key in changes if changes[key]})
+    config = json.loads((folder / "config.json").read_text())
+    for key in [key for key, value in changes.items() if value is None]:
+        del config[key]
+    (folder / "config.json").write_text(json.dumps(config))
+    inspection = inspect_folder(str(folder))
+    assert inspection.spec is None
+    assert field in [item.parameters.get("field") for item in inspection.report.problems]
+
+
+def test_expert_names_of_mixtral_follow_its_letters() -> None:
+    name = FAMILIES["mixtral"].expert_name
+    prefix = "model.layers.3.block_sparse_moe.experts.5"
+    assert name(ExpertId(3, 5), ExpertPart.GATE) == f"{prefix}.w1.weight"
+    assert name(ExpertId(3, 5), ExpertPart.UP) == f"{prefix}.w3.weight"
+    assert name(ExpertId(3, 5), ExpertPart.DOWN) == f"{prefix}.w2.weight"

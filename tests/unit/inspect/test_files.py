@@ -1,0 +1,90 @@
+"""Opening strangers' files: only regular ones, with limits, and errors in our words."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from runtime.errors import LarderError
+from runtime.inspect.files import is_file, open_regular, read_small, read_start, shown
+from runtime.protocol.errors import ErrorCode
+
+
+def test_open_regular_refuses_a_pipe_without_blocking(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(LarderError) as caught:
+        open_regular(tmp_path / "pipe")
+    assert caught.value.code is ErrorCode.FILE_UNREADABLE
+    assert caught.value.parameters["reason"] == "not a regular file"
+
+
+def test_open_regular_without_permission_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x")
+
+    def refuse(self: Path, mode: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(LarderError) as caught:
+        open_regular(path)
+    assert caught.value.parameters == {"file": str(path), "reason": "Permission denied"}
+
+
+def test_open_regular_with_impossible_name_is_translated() -> None:
+    with pytest.raises(LarderError) as caught:
+        open_regular(Path("a\0b"))
+    assert caught.value.code is ErrorCode.FILE_UNREADABLE
+
+
+def test_read_small_refuses_a_file_above_its_limit(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+    assert read_small(tmp_path / "a", 5) == b"12345"
+    with pytest.raises(LarderError) as caught:
+        read_small(tmp_path / "a", 4)
+    assert "at most 4" in str(caught.value.parameters["reason"])
+
+
+def test_read_start_gives_what_there_is(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+    assert read_start(tmp_path / "a", 2) == b"12"
+    assert read_start(tmp_path / "a", 9) == b"12345"
+
+
+def test_reads_that_fail_on_the_way_are_translated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+
+    class Failing:
+        def __enter__(self) -> "Failing":
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def fileno(self) -> int:
+            raise OSError(5, "Input/output error")
+
+        def read(self, num_bytes: int) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "open", lambda path, mode: Failing())
+    for read in (read_small, read_start):
+        with pytest.raises(LarderError) as caught:
+            read(tmp_path / "a", 10)
+        assert caught.value.parameters["reason"] == "Input/output error"
+
+
+def test_is_file_is_false_for_folders_and_impossible_names(tmp_path: Path) -> None:
+    assert not is_file(tmp_path)
+    assert not is_file(Path("a\0b"))
+    (tmp_path / "a").touch()
+    assert is_file(tmp_path / "a")
+
+
+def test_shown_text_can_always_be_encoded() -> None:
+    assert shown("a\udcffb") == "a?b"
+    assert shown("Модель") == "Модель"

@@ -1,0 +1,162 @@
+"""Finding the model in what was dropped."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from runtime.errors import LarderError
+from runtime.inspect import place
+from runtime.inspect.folder import inspect_folder
+from runtime.inspect.place import find_model, list_names
+from runtime.protocol.errors import ErrorCode
+from tests.support.checkpoint_folders import write_checkpoint
+
+
+def refusal(path: Path) -> LarderError:
+    with pytest.raises(LarderError) as caught:
+        find_model(str(path))
+    return caught.value
+
+
+def reason(path: Path) -> str:
+    error = refusal(path)
+    assert error.code is ErrorCode.NOT_A_MODEL
+    assert error.parameters["folder"] == str(path)
+    return str(error.parameters["reason"])
+
+
+def hub_snapshot(root: Path, snapshot: str) -> Path:
+    """Lay out a model as the hub's cache does: snapshots of links into a folder of blobs."""
+    repository = root / "models--some-org--Tiny-MoE-1B"
+    folder = repository / "snapshots" / snapshot
+    blobs = repository / "blobs"
+    blobs.mkdir(parents=True, exist_ok=True)
+    write_checkpoint(folder)
+    for file in list(folder.iterdir()):
+        blob = blobs / f"{snapshot}-{file.name}"
+        shutil.move(file, blob)
+        file.symlink_to(os.path.relpath(blob, folder))
+    return folder
+
+
+def test_find_model_takes_the_folder_itself(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    found = find_model(str(folder))
+    assert (found.folder, found.name) == (folder, "m")
+    assert "config.json" in found.names
+
+
+def test_find_model_makes_paths_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_checkpoint(tmp_path / "m")
+    monkeypatch.chdir(tmp_path)
+    assert find_model("m").folder == tmp_path / "m"
+    assert find_model(str(tmp_path / "m" / ".." / "m")).folder == tmp_path / "m"
+
+
+def test_find_model_looks_one_level_below(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "outer" / "m")
+    (tmp_path / "outer" / "notes.txt").touch()
+    assert find_model(str(tmp_path / "outer")).folder == tmp_path / "outer" / "m"
+
+
+def test_find_model_among_several_asks_for_one(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "a")
+    write_checkpoint(tmp_path / "b")
+    assert reason(tmp_path) == "it holds 2 models (a, b); choose one of them"
+
+
+@pytest.mark.parametrize("dropped", [".", "models--some-org--Tiny-MoE-1B"])
+def test_find_model_follows_the_hub_cache_to_main(tmp_path: Path, dropped: str) -> None:
+    hub_snapshot(tmp_path, "aaaa")
+    wanted = hub_snapshot(tmp_path, "bbbb")
+    hub_snapshot(tmp_path, "cccc")
+    refs = tmp_path / "models--some-org--Tiny-MoE-1B" / "refs"
+    refs.mkdir()
+    (refs / "main").write_text("bbbb")
+    report = inspect_folder(str(tmp_path / dropped)).report
+    assert report.is_runnable
+    assert report.folder == str(wanted)
+    assert report.name == "Tiny-MoE-1B"
+
+
+def test_find_model_without_main_takes_the_newest_snapshot(tmp_path: Path) -> None:
+    old, new = hub_snapshot(tmp_path, "zzzz"), hub_snapshot(tmp_path, "aaaa")
+    os.utime(old, (1, 1))
+    os.utime(new, (2, 2))
+    assert find_model(str(tmp_path)).folder == new
+
+
+def test_find_model_survives_a_snapshot_that_vanishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = hub_snapshot(tmp_path / "hub", "aaaa")
+    monkeypatch.setattr(place, "is_file", lambda path: True)
+    shutil.rmtree(snapshot)
+    snapshot.symlink_to("gone")
+    assert refusal(tmp_path / "hub").code is ErrorCode.FILE_UNREADABLE
+
+
+def test_find_model_in_hub_cache_without_snapshot_says_no_config(tmp_path: Path) -> None:
+    (tmp_path / "models--a--b").mkdir()
+    assert reason(tmp_path) == "it has no config.json"
+    (tmp_path / "models--a--b" / "snapshots").mkdir()
+    assert reason(tmp_path / "models--a--b") == "it has no config.json"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("model.gguf", "GGUF"),
+        ("model.safetensors", "config.json is missing"),
+        ("adapter_config.json", "adapter"),
+        ("photo.jpg", "no config.json"),
+    ],
+)
+def test_find_model_says_what_a_folder_is_instead(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / name).touch()
+    assert words in reason(tmp_path)
+
+
+def test_find_model_of_empty_folder_says_so(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert reason(tmp_path / "empty") == "it is empty"
+
+
+def test_find_model_of_dropped_file_says_what_is_needed(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    assert str(folder) in reason(folder / "tokenizer.json")
+    (tmp_path / "x.gguf").write_bytes(b"GGUF\3\0\0\0")
+    assert "GGUF" in reason(tmp_path / "x.gguf")
+    (tmp_path / "x.safetensors").write_bytes(b"")
+    assert "config.json" in reason(tmp_path / "x.safetensors")
+    (tmp_path / "x.txt").write_bytes(b"hello")
+    assert reason(tmp_path / "x.txt") == "it is a file and not a folder"
+    os.mkfifo(tmp_path / "pipe")
+    assert reason(tmp_path / "pipe") == "it is not a folder"
+
+
+def test_find_model_without_permission_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("runtime.inspect.place.os.scandir", refuse)
+    assert refusal(folder).parameters == {"file": str(folder), "reason": "Permission denied"}
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert refusal(folder).code is ErrorCode.FILE_UNREADABLE
+
+
+def test_list_names_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        (tmp_path / str(number)).touch()
+    monkeypatch.setattr(place, "MAX_ENTRIES", 3)
+    assert len(list_names(tmp_path)) == 3
+
+
+def test_model_name_of_a_root_is_its_path() -> None:
+    assert place.model_name(Path("/")) == "/"

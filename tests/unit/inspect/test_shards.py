@@ -1,0 +1,101 @@
+"""The index and the choice of weight files."""
+
+from pathlib import Path
+
+import pytest
+
+from runtime.inspect import shards
+from runtime.inspect.shards import INDEX_NAME, is_shard_name, read_shards
+from runtime.protocol.errors import ErrorCode
+from tests.support.checkpoint_folders import write_json, write_safetensors
+
+
+def read(folder: Path) -> shards.Shards:
+    return read_shards(folder, sorted(path.name for path in folder.iterdir()))
+
+
+def tensor(data: bytes) -> tuple[str, tuple[int, ...], bytes]:
+    return ("U8", (len(data),), data)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../model.safetensors",
+        "/etc/model.safetensors",
+        "a/b.safetensors",
+        "a\\b.safetensors",
+        "C:x.safetensors",
+        "..",
+        "",
+        "passwd",
+        "a\0.safetensors",
+        "a\n.safetensors",
+        "x" * 250 + ".safetensors",
+    ],
+)
+def test_index_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
+    assert not is_shard_name(name)
+    write_json(tmp_path / INDEX_NAME, {"weight_map": {"x": name}})
+    found = read(tmp_path)
+    assert [error.code for error in found.problems] == [ErrorCode.CONFIG_INVALID]
+    assert found.headers == {}
+    assert found.broken == {}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", "{}", '{"weight_map": []}', '{"weight_map": {}}', '{"weight_map": {"x": 1}}'],
+)
+def test_index_that_is_no_index_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / INDEX_NAME).write_text(content)
+    (error,) = read(tmp_path).problems
+    assert error.code is ErrorCode.CONFIG_INVALID
+    assert str(error.parameters["file"]).endswith(INDEX_NAME)
+
+
+def test_index_that_is_a_broken_link_is_named(tmp_path: Path) -> None:
+    (tmp_path / INDEX_NAME).symlink_to(tmp_path / "gone")
+    (error,) = read(tmp_path).problems
+    assert error.parameters["found"] == "nothing"
+
+
+def test_index_of_too_many_files_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "MAX_SHARDS", 2)
+    weight_map = {str(number): f"{number}.safetensors" for number in range(3)}
+    write_json(tmp_path / INDEX_NAME, {"weight_map": weight_map})
+    (error,) = read(tmp_path).problems
+    assert error.parameters["found"] == "3 files"
+
+
+def test_index_decides_which_of_two_files_holds_a_tensor(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / "a.safetensors", {"x": tensor(b"a")})
+    write_safetensors(
+        tmp_path / "b.safetensors", {"x": tensor(b"b"), "y": tensor(b"c"), "z": tensor(b"d")}
+    )
+    write_json(tmp_path / INDEX_NAME, {"weight_map": {"x": "b.safetensors", "y": "b.safetensors"}})
+    found = read(tmp_path)
+    assert found.tensors["x"][0] == tmp_path / "b.safetensors"
+    assert found.tensors.keys() == {"x", "y"}
+    assert found.broken == {}
+
+
+def test_shards_without_index_holding_a_tensor_twice_are_refused(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / "a.safetensors", {"x": tensor(b"a")})
+    write_safetensors(tmp_path / "b.safetensors", {"x": tensor(b"b")})
+    found = read(tmp_path)
+    assert found.broken["b.safetensors"].code is ErrorCode.SHARD_INVALID
+
+
+def test_shards_without_index_pass_over_adapters_and_consolidated_files(tmp_path: Path) -> None:
+    for name in ("a", "adapter_model", "consolidated.00"):
+        write_safetensors(tmp_path / f"{name}.safetensors", {name: tensor(b"a")})
+    assert read(tmp_path).headers.keys() == {"a.safetensors"}
+
+
+def test_shards_prefer_the_single_file(tmp_path: Path) -> None:
+    for name in ("model", "other"):
+        write_safetensors(tmp_path / f"{name}.safetensors", {name: tensor(b"a")})
+    assert read(tmp_path).headers.keys() == {"model.safetensors"}

@@ -1,0 +1,91 @@
+"""Positioned reads that come back short, fail, or have no system call of their own."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
+from runtime.store import files
+from runtime.store.files import WeightFiles
+
+DATA = bytes(range(256)) * 4
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    (tmp_path / "w").write_bytes(DATA)
+    return str(tmp_path / "w")
+
+
+def read(opened: WeightFiles, path: str, offset: int, sizes: Sequence[int]) -> bytes:
+    targets = [bytearray(size) for size in sizes]
+    opened.read(path, offset, [memoryview(target) for target in targets])
+    return b"".join(targets)
+
+
+@pytest.mark.parametrize("has_positioned_reads", [True, False])
+def test_files_scatter_one_range_over_targets(
+    path: str, monkeypatch: pytest.MonkeyPatch, has_positioned_reads: bool
+) -> None:
+    monkeypatch.setattr(files, "_HAS_POSITIONED_READS", has_positioned_reads)
+    opened = WeightFiles([path])
+    assert read(opened, path, 10, [5, 0, 300, 1]) == DATA[10:316]
+    assert opened.num_bytes_read == 306
+    assert opened.size_bytes(path) == len(DATA)
+    opened.close()
+
+
+def test_files_go_on_where_a_short_read_stopped(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole_read = os.preadv
+
+    def short_read(descriptor: int, targets: list[memoryview], offset: int) -> int:
+        return whole_read(descriptor, [targets[0][:7]], offset)
+
+    monkeypatch.setattr(files.os, "preadv", short_read)
+    opened = WeightFiles([path])
+    assert read(opened, path, 3, [20, 7, 1]) == DATA[3:31]
+    opened.close()
+
+
+def test_files_at_the_end_of_a_file_name_the_offset(path: str) -> None:
+    opened = WeightFiles([path])
+    with pytest.raises(LarderError) as caught:
+        read(opened, path, len(DATA) - 4, [10])
+    assert caught.value.code is ErrorCode.DRIVE_READ_FAILED
+    assert caught.value.parameters == {
+        "file": path,
+        "offset_bytes": len(DATA),
+        "reason": "the file ends before the data",
+    }
+    opened.close()
+
+
+def test_files_translate_an_error_of_the_drive(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int, targets: list[memoryview], offset: int) -> int:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(files.os, "preadv", fail)
+    opened = WeightFiles([path])
+    with pytest.raises(LarderError) as caught:
+        read(opened, path, 8, [10])
+    assert caught.value.parameters == {
+        "file": path,
+        "offset_bytes": 8,
+        "reason": "Input/output error",
+    }
+    assert isinstance(caught.value.__cause__, OSError)
+    opened.close()
+
+
+def test_files_that_cannot_all_be_opened_leave_none_open(tmp_path: Path, path: str) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(LarderError) as caught:
+        WeightFiles([path, str(tmp_path / "gone")])
+    assert caught.value.code is ErrorCode.DRIVE_READ_FAILED
+    with pytest.raises(LarderError) as caught:
+        WeightFiles([path, str(tmp_path)])
+    assert caught.value.code is ErrorCode.FILE_UNREADABLE
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,174 @@
+"""Prepared copies that are damaged, incomplete or of another model."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from runtime.errors import LarderError
+from runtime.inspect.folder import inspect_folder
+from runtime.inspect.inspection import Inspection
+from runtime.inspect.manifest import MANIFEST_NAME, Manifest, read_manifest, write_manifest
+from runtime.prepare.prepare import prepare_model
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import PAGE_BYTES, ExpertId
+from runtime.store import prepared
+from runtime.store.checkpoint import CheckpointStore
+from runtime.store.open import open_store
+from runtime.store.prepared import PreparedStore
+from tests.support.checkpoint_folders import TinyModel, shard_name, write_checkpoint
+
+LAYER = "experts-00002.safetensors"
+
+
+@pytest.fixture
+def inspection(tmp_path: Path) -> Inspection:
+    return inspect_folder(str(write_checkpoint(tmp_path / "m", TinyModel(num_layers=3))))
+
+
+@pytest.fixture
+def copy(inspection: Inspection, tmp_path: Path) -> Path:
+    made = prepare_model(inspection, WeightFormat.Q8_G32, str(tmp_path / "copy"))
+    return Path(made.folder)
+
+
+def flip(path: Path, offset: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1
+    path.write_bytes(data)
+
+
+def refusal(folder: Path, fingerprint: str = "") -> LarderError:
+    with pytest.raises(LarderError) as caught:
+        PreparedStore(folder, fingerprint)
+    return caught.value
+
+
+def test_prepared_store_record_damage_is_found_on_the_first_read(copy: Path) -> None:
+    store = PreparedStore(copy)
+    record = store.layout.record_bytes
+    size = (copy / LAYER).stat().st_size
+    offset = size - 3 * record
+    flip(copy / LAYER, offset + 5)
+    with pytest.raises(LarderError) as caught:
+        store.read_expert(ExpertId(2, 5), memoryview(bytearray(record)))
+    assert caught.value.code is ErrorCode.STORE_DAMAGED
+    assert caught.value.parameters == {
+        "file": str(copy / LAYER),
+        "offset_bytes": offset,
+        "layer": 2,
+        "expert": 5,
+    }
+    store.read_expert(ExpertId(2, 4), memoryview(bytearray(record)))
+    store.close()
+
+
+def test_prepared_store_reads_once_more_before_it_gives_up(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PreparedStore(copy)
+    buffer = memoryview(bytearray(store.layout.record_bytes))
+    checks: list[int] = []
+    whole = prepared.zlib.crc32
+
+    def wrong_once(data: memoryview) -> int:
+        checks.append(len(data))
+        return whole(data) ^ (len(checks) == 1)
+
+    monkeypatch.setattr(prepared.zlib, "crc32", wrong_once)
+    store.read_expert(ExpertId(0, 0), buffer)
+    assert store.num_bytes_read == 2 * store.layout.record_bytes
+    store.read_expert(ExpertId(0, 0), buffer)
+    assert len(checks) == 2
+    store.close()
+
+
+def test_prepared_store_dense_damage_names_the_tensor(copy: Path) -> None:
+    store = PreparedStore(copy)
+    entry = store.dense_tensors["model.norm.weight"]
+    flip(Path(entry.file), entry.offset_bytes)
+    with pytest.raises(LarderError) as caught:
+        store.read_tensor(entry, memoryview(bytearray(entry.num_bytes)))
+    assert caught.value.code is ErrorCode.STORE_DAMAGED
+    assert caught.value.parameters["expert"] == "model.norm.weight"
+    store.close()
+
+
+def test_prepared_records_begin_on_pages(copy: Path) -> None:
+    store = PreparedStore(copy)
+    entries = [entry for entry, _ in store._records.values()]
+    assert len(entries) == 24
+    assert all(entry.offset_bytes % PAGE_BYTES == 0 for entry in entries)
+    assert all(entry.num_bytes == store.layout.record_bytes for entry in entries)
+    store.close()
+
+
+def test_prepared_store_without_manifest_is_not_prepared(copy: Path) -> None:
+    (copy / MANIFEST_NAME).unlink()
+    assert refusal(copy).code is ErrorCode.NOT_PREPARED
+
+
+def test_prepared_store_of_another_checkpoint_is_refused(copy: Path) -> None:
+    error = refusal(copy, "another")
+    assert error.code is ErrorCode.STORE_INVALID
+    assert "another version" in str(error.parameters["reason"])
+
+
+@pytest.mark.parametrize("name", [LAYER, "dense.safetensors"])
+def test_prepared_store_with_missing_or_cut_file_names_it(copy: Path, name: str) -> None:
+    content = (copy / name).read_bytes()
+    (copy / name).write_bytes(content[:-1])
+    error = refusal(copy)
+    assert error.code is ErrorCode.STORE_INVALID
+    assert name in str(error.parameters["reason"])
+    (copy / name).unlink()
+    assert "missing" in str(refusal(copy).parameters["reason"])
+    (copy / name).mkdir()
+    assert refusal(copy).code is ErrorCode.FILE_UNREADABLE
+
+
+def test_prepared_store_with_other_files_than_its_manifest_is_refused(copy: Path) -> None:
+    manifest = read_manifest(copy)
+    layer = manifest.layers[2]
+    short = dataclasses.replace(layer, checksums=layer.checksums[:-1])
+    sized = dataclasses.replace(layer, size_bytes=1)
+    for changed, words in (
+        (dataclasses.replace(manifest, record_bytes=PAGE_BYTES), "another size"),
+        (dataclasses.replace(manifest, hidden_size=640), "another size"),
+        (dataclasses.replace(manifest, num_experts=9), "number of experts"),
+        (dataclasses.replace(manifest, layers={2: short}), "number of experts"),
+        (dataclasses.replace(manifest, layers={2: sized}), "another size"),
+        (dataclasses.replace(manifest, layers={1: layer}), "something else"),
+        (dataclasses.replace(manifest, dense=layer), "numbers of type U8"),
+        (
+            dataclasses.replace(manifest, dense=dataclasses.replace(manifest.dense, checksums=[])),
+            "number of tensors",
+        ),
+    ):
+        put(copy, changed)
+        error = refusal(copy)
+        assert error.code is ErrorCode.STORE_INVALID
+        assert words in str(error.parameters["reason"])
+
+
+def put(folder: Path, manifest: Manifest) -> None:
+    (folder / MANIFEST_NAME).write_bytes(write_manifest(manifest))
+
+
+def test_open_store_chooses_by_folder(inspection: Inspection, copy: Path) -> None:
+    for folder in ("", inspection.report.folder):
+        published = open_store(inspection, folder)
+        assert isinstance(published, CheckpointStore)
+        published.close()
+    mine = open_store(inspection, str(copy))
+    assert isinstance(mine, PreparedStore)
+    mine.close()
+
+
+def test_checkpoint_store_of_broken_model_is_refused(inspection: Inspection) -> None:
+    (Path(inspection.report.folder) / shard_name(1, 4)).unlink()
+    broken = inspect_folder(inspection.report.folder)
+    with pytest.raises(LarderError) as caught:
+        CheckpointStore(broken)
+    assert caught.value.parameters["reason"] == ErrorCode.SHARD_MISSING
