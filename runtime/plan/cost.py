@@ -9,9 +9,9 @@ import itertools
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from runtime.plan.memory import CHUNK_TOKENS
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.values import Forecast, WeightFormat
+from runtime.spec.footprint import PREFILL_CHUNK_TOKENS
 from runtime.spec.model import ModelSpec
 
 RECENCY_CURVE = (
@@ -203,4 +203,4 @@ def _prompt_s(
     num_absent = max(0, len(spec.moe_layers) * spec.num_experts - num_slots)
     drive_s = num_absent * (costs.miss_s + reads.expert_drive_bytes / rates.drive_bytes_per_s)
     layers_s = spec.num_layers * costs.layer_s
-    return flops_s + (drive_s + layers_s + costs.token_s) / CHUNK_TOKENS
+    return flops_s + (drive_s + layers_s + costs.token_s) / PREFILL_CHUNK_TOKENS

@@ -1,67 +1,71 @@
 """RAM arithmetic of a plan: what is needed at least, at most, and how a budget is divided."""
 
+import bisect
 import dataclasses
 from collections.abc import Sequence
 
 from runtime.protocol.machine import MachineReport
+from runtime.spec.footprint import (
+    KV_PAGE_TOKENS,
+    PREFILL_CHUNK_TOKENS,
+    kv_cache_bytes,
+    work_bytes,
+)
 from runtime.spec.model import ModelSpec
 
 GIB = 1024**3
 BASE_BYTES = 250 * 1000 * 1000
 """Resident size of the runtime with its engine imported, before the first arena."""
-CHUNK_TOKENS = 128
-"""Prompt tokens computed together; the work buffers are sized for it."""
-ATTENTION_KEYS = 2048
-"""Keys whose scores are held at once while a chunk is computed."""
 DEFAULT_CONTEXT_TOKENS = 8192
 MIN_CONTEXT_TOKENS = 512
-CONTEXT_STEP_TOKENS = 64
-"""A context that the planner shortens is a multiple of this."""
-KV_SHARE = 4
+CONTEXT_SHARE = 4
 """One byte in this many above the minimum goes to the context, the others to experts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What one format of one model takes, in bytes, and its counts."""
+    """What one format of one model takes in RAM, part by part.
 
+    The sums are those of ``runtime.spec.footprint``, which the engine takes from its ledger.
+    """
+
+    spec: ModelSpec
     dense_bytes: int
-    work_bytes: int
     record_bytes: int
-    kv_bytes_per_token: int
-    num_moe_layers: int
-    num_experts: int
-    top_k: int
     wanted_context_tokens: int
     min_context_tokens: int
     """Equal to the wanted one where a person asked for it."""
 
     @property
-    def fixed_bytes(self) -> int:
-        """What does not depend on the budget."""
-        return self.dense_bytes + self.work_bytes
-
-    @property
     def num_all_slots(self) -> int:
         """Slots with which every expert stays in RAM."""
-        return self.num_moe_layers * self.num_experts
+        return len(self.spec.moe_layers) * self.spec.num_experts
 
     @property
     def num_min_slots(self) -> int:
         """Slots without which a token cannot be computed."""
-        return self.num_moe_layers * self.top_k
+        return len(self.spec.moe_layers) * self.spec.top_k
 
     @property
     def min_ram_bytes(self) -> int:
         """Smallest budget that can be loaded."""
-        kv_bytes = self.min_context_tokens * self.kv_bytes_per_token
-        return self.fixed_bytes + kv_bytes + self.num_min_slots * self.record_bytes
+        context_bytes = self.context_bytes(self.min_context_tokens)
+        return self.dense_bytes + context_bytes + self.num_min_slots * self.record_bytes
 
     @property
     def all_ram_bytes(self) -> int:
         """Smallest budget with the wanted context and every expert in RAM."""
-        kv_bytes = self.wanted_context_tokens * self.kv_bytes_per_token
-        return self.fixed_bytes + kv_bytes + self.num_all_slots * self.record_bytes
+        context_bytes = self.context_bytes(self.wanted_context_tokens)
+        return self.dense_bytes + context_bytes + self.num_all_slots * self.record_bytes
+
+    def context_bytes(self, context_tokens: int) -> int:
+        """Return what a context takes: KV pages and the work buffers that go with it."""
+        return kv_cache_bytes(self.spec, context_tokens) + self.work_bytes(context_tokens)
+
+    def work_bytes(self, context_tokens: int) -> int:
+        """Return what the work buffers take: a prompt is computed in chunks of full size."""
+        chunk_tokens = min(PREFILL_CHUNK_TOKENS, context_tokens)
+        return work_bytes(self.spec, context_tokens, chunk_tokens)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,22 +111,6 @@ def room_of(machine: MachineReport) -> Room:
     )
 
 
-def work_bytes(spec: ModelSpec, staging_bytes: int, scratch_bytes: int) -> int:
-    """Return what the work buffers take.
-
-    For each token of a chunk, in fp32: six hidden states, query, key and value, and three rows of
-    the feed-forward width; then attention scores of all heads for one chunk against
-    ``ATTENTION_KEYS`` keys, two rows of logits, room to stage one expert whose file is not aligned,
-    and scratch of the kernels.
-    """
-    attention_width = (spec.num_heads + 2 * spec.num_kv_heads) * spec.head_dim
-    feed_forward_width = max(spec.top_k * spec.expert_width + spec.shared_width, spec.dense_width)
-    row = 6 * spec.hidden_size + attention_width + 3 * feed_forward_width
-    scores = spec.num_heads * CHUNK_TOKENS * min(ATTENTION_KEYS, spec.max_context_tokens)
-    numbers = CHUNK_TOKENS * row + scores + 2 * spec.vocabulary_size
-    return 4 * numbers + staging_bytes + scratch_bytes
-
-
 def divide(needs: Needs, budget_bytes: int) -> Division:
     """Divide a budget that is at least the minimum.
 
@@ -130,16 +118,18 @@ def divide(needs: Needs, budget_bytes: int) -> Division:
     lies above the minimum, each before rounding, until one has all it can use.
     """
     surplus = budget_bytes - needs.min_ram_bytes
-    min_kv = needs.min_context_tokens * needs.kv_bytes_per_token
-    all_kv = needs.wanted_context_tokens * needs.kv_bytes_per_token
-    kv = min(all_kv, min_kv + surplus // KV_SHARE)
+    all_context = needs.context_bytes(needs.wanted_context_tokens)
     all_experts = needs.num_all_slots * needs.record_bytes
-    experts = min(all_experts, budget_bytes - needs.fixed_bytes - kv)
-    kv = min(all_kv, budget_bytes - needs.fixed_bytes - experts)
+    context = min(
+        all_context,
+        needs.context_bytes(needs.min_context_tokens) + surplus // CONTEXT_SHARE,
+    )
+    experts = min(all_experts, budget_bytes - needs.dense_bytes - context)
+    context = min(all_context, budget_bytes - needs.dense_bytes - experts)
     num_slots = experts // needs.record_bytes if needs.record_bytes else 0
     return Division(
-        slots_per_layer=tuple(even_slots(num_slots, needs.num_moe_layers)),
-        context_tokens=_context_of(needs, kv),
+        slots_per_layer=tuple(even_slots(num_slots, len(needs.spec.moe_layers))),
+        context_tokens=_context_of(needs, context),
     )
 
 
@@ -151,11 +141,12 @@ def even_slots(num_slots: int, num_layers: int) -> Sequence[int]:
     return [each + (index < left) for index in range(num_layers)]
 
 
-def _context_of(needs: Needs, kv_bytes: int) -> int:
-    if not needs.kv_bytes_per_token:
+def _context_of(needs: Needs, context_bytes: int) -> int:
+    """Return the longest context of whole KV pages, or the wanted one, that takes so much."""
+    if needs.context_bytes(needs.wanted_context_tokens) <= context_bytes:
         return needs.wanted_context_tokens
-    tokens = kv_bytes // needs.kv_bytes_per_token
-    if tokens >= needs.wanted_context_tokens:
-        return needs.wanted_context_tokens
-    rounded = tokens - tokens % CONTEXT_STEP_TOKENS
-    return max(rounded, needs.min_context_tokens)
+    pages = range(needs.min_context_tokens // KV_PAGE_TOKENS, needs.wanted_context_tokens)
+    num_fitting = bisect.bisect_right(
+        pages, context_bytes, key=lambda page: needs.context_bytes(page * KV_PAGE_TOKENS)
+    )
+    return max(needs.min_context_tokens, (pages.start + num_fitting - 1) * KV_PAGE_TOKENS)

@@ -15,7 +15,6 @@ from runtime.plan.memory import (
     divide,
     even_slots,
     room_of,
-    work_bytes,
 )
 from runtime.plan.reasons import Facts, reasons_of
 from runtime.protocol.errors import ErrorCode, ErrorReport
@@ -23,6 +22,8 @@ from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import ModelReport, PreparedCopy, TierShare
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
+from runtime.spec.facts import ModelFacts
+from runtime.spec.footprint import kv_cache_bytes
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import expert_layout
 
@@ -34,8 +35,7 @@ PLAIN_FORMATS = frozenset({WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16
 
 
 def plan_model(
-    model: ModelReport,
-    spec: ModelSpec,
+    facts: ModelFacts,
     machine: MachineReport,
     budgets: Budgets,
     context_tokens: int = 0,
@@ -49,12 +49,13 @@ def plan_model(
     lets the planner choose; ``speed_ratios`` are measured by predicted speeds of earlier runs.
     A model with problems has no plans.
     """
-    if not model.is_runnable or model.stored_format is None:
+    stored_format = facts.report.stored_format
+    if not facts.report.is_runnable or stored_format is None:
         return []
     kinds = [PlanKind.EXACT]
-    if model.stored_format in PLAIN_FORMATS and spec.moe_layers:
+    if stored_format in PLAIN_FORMATS and facts.spec.moe_layers:
         kinds += FORMAT_OF_KIND
-    case = _Case(model, spec, machine, budgets, context_tokens, costs)
+    case = _Case(facts, stored_format, machine, budgets, context_tokens, costs)
     return [_plan_kind(case, kind, (speed_ratios or {}).get(kind)) for kind in kinds]
 
 
@@ -75,21 +76,22 @@ def _speed(plan: PlacementPlan) -> float:
 class _Case:
     """What all kinds of one call share."""
 
-    model: ModelReport
-    spec: ModelSpec
+    facts: ModelFacts
+    stored_format: WeightFormat
     machine: MachineReport
     budgets: Budgets
     asked_context_tokens: int
     costs: CostConstants
 
     @property
-    def stored_format(self) -> WeightFormat:
-        assert self.model.stored_format is not None
-        return self.model.stored_format
+    def model(self) -> ModelReport:
+        """What inspecting found."""
+        return self.facts.report
 
     @property
-    def has_native_kernels(self) -> bool:
-        return self.machine.kernels.startswith("native")
+    def spec(self) -> ModelSpec:
+        """The architecture."""
+        return self.facts.spec
 
     @property
     def wanted_context_tokens(self) -> int:
@@ -97,23 +99,19 @@ class _Case:
         wanted = self.asked_context_tokens or DEFAULT_CONTEXT_TOKENS
         return min(wanted, self.spec.max_context_tokens)
 
-    def needs(self, expert_format: WeightFormat, is_in_place: bool) -> Needs:
+    def needs(self, expert_format: WeightFormat) -> Needs:
+        """Return what the model takes with its experts in a format."""
         spec = self.spec
-        record_bytes = (
-            expert_layout(expert_format, spec.hidden_size, spec.expert_width).record_bytes
-            if spec.moe_layers
-            else 0
-        )
-        scratch = 0 if self.has_native_kernels else 12 * spec.hidden_size * spec.expert_width
         wanted = self.wanted_context_tokens
+        layout = (
+            expert_layout(expert_format, spec.hidden_size, spec.expert_width)
+            if spec.moe_layers
+            else None
+        )
         return Needs(
-            dense_bytes=self.model.dense_bytes,
-            work_bytes=work_bytes(spec, record_bytes if is_in_place else 0, scratch),
-            record_bytes=record_bytes,
-            kv_bytes_per_token=self.model.kv_bytes_per_token,
-            num_moe_layers=len(spec.moe_layers),
-            num_experts=spec.num_experts,
-            top_k=spec.top_k,
+            spec=spec,
+            dense_bytes=self.facts.dense_ram_bytes,
+            record_bytes=layout.record_bytes if layout else 0,
             wanted_context_tokens=wanted,
             min_context_tokens=(
                 wanted if self.asked_context_tokens else min(wanted, MIN_CONTEXT_TOKENS)
@@ -124,7 +122,7 @@ class _Case:
 def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> PlacementPlan:
     is_exact = kind is PlanKind.EXACT
     expert_format = case.stored_format if is_exact else FORMAT_OF_KIND[kind]
-    needs = case.needs(expert_format, is_exact)
+    needs = case.needs(expert_format)
     room = room_of(case.machine)
     budget = _budget(case.budgets, needs, room)
     problem = _problem(case, needs, room, budget)
@@ -206,7 +204,7 @@ def _report(code: ErrorCode, **parameters: str | int) -> ErrorReport:
 
 
 def _smallest(needs: Needs) -> Division:
-    slots = even_slots(needs.num_min_slots, needs.num_moe_layers)
+    slots = even_slots(needs.num_min_slots, len(needs.spec.moe_layers))
     return Division(tuple(slots), needs.min_context_tokens)
 
 
@@ -218,8 +216,8 @@ def _ram_parts(needs: Needs, division: Division) -> dict[MemoryPart, int]:
     return {
         MemoryPart.DENSE: needs.dense_bytes,
         MemoryPart.EXPERTS: sum(division.slots_per_layer) * needs.record_bytes,
-        MemoryPart.KV_CACHE: division.context_tokens * needs.kv_bytes_per_token,
-        MemoryPart.WORK: needs.work_bytes,
+        MemoryPart.KV_CACHE: kv_cache_bytes(needs.spec, division.context_tokens),
+        MemoryPart.WORK: needs.work_bytes(division.context_tokens),
     }
 
 
@@ -259,14 +257,14 @@ def _forecast(
     weight_bytes = 4 if case.stored_format is WeightFormat.F32 else 2
     embedding = case.spec.vocabulary_size * case.spec.hidden_size * weight_bytes
     # Of an embedding of its own, a token reads one row.
-    skipped = 0 if case.spec.is_tied else min(embedding, needs.dense_bytes // 2)
+    skipped = 0 if case.spec.is_tied else min(embedding, case.model.dense_bytes // 2)
     reads = Reads(
-        dense_bytes=needs.dense_bytes - skipped,
+        dense_bytes=case.model.dense_bytes - skipped,
         dense_format=case.stored_format,
         expert_record_bytes=needs.record_bytes,
         expert_drive_bytes=case.model.expert_bytes if is_exact else needs.record_bytes,
         expert_format=expert_format,
-        kv_bytes_per_token=needs.kv_bytes_per_token,
+        kv_bytes_per_token=case.model.kv_bytes_per_token,
         num_active_parameters=case.model.num_active_parameters,
     )
     rates = rates_of(case.machine, folder, case.costs)

@@ -3,6 +3,7 @@
 from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
 from runtime.protocol.model import ModelReport, PreparedCopy
 from runtime.protocol.values import WeightFormat
+from runtime.spec.facts import ModelFacts
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import matrix_bytes
 
@@ -122,3 +123,14 @@ def report(
             for item in prepared
         ],
     )
+
+
+def facts(
+    of: ModelSpec,
+    *,
+    stored_format: WeightFormat | None = WeightFormat.BF16,
+    prepared: tuple[WeightFormat, ...] = (),
+) -> ModelFacts:
+    """Return what the planner knows of such a checkpoint."""
+    about = report(of, stored_format=stored_format, prepared=prepared)
+    return ModelFacts(about, of, about.dense_bytes + about.dense_bytes // 1000)

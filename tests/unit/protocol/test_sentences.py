@@ -21,7 +21,7 @@ from runtime.protocol.sentences import (
 )
 from runtime.protocol.values import Budgets, WeightFormat
 from runtime.protocol.wording import fill, format_bytes, places
-from tests.support.plan_cases import GIB, machine, report, spec
+from tests.support.plan_cases import GIB, facts, machine, spec
 
 PARAMETERS = {
     "folder_not_found": "folder",
@@ -107,7 +107,7 @@ def test_templates_are_complete() -> None:
 def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
     card = DeviceReport(device="cuda:0", name="Card", total_bytes=GIB, free_bytes=GIB)
     of = spec()
-    facts = report(of, prepared=(WeightFormat.Q4_G32,))
+    known = facts(of, prepared=(WeightFormat.Q4_G32,))
     seen: set[ReasonCode] = set()
     for here in (
         machine(devices=(card,), kernels="reference"),
@@ -115,7 +115,7 @@ def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
         machine(total_gib=900, available_gib=800),
     ):
         for ram_bytes in (None, 6 * GIB, 10 * GIB):
-            for plan in plan_model(facts, of, here, Budgets(ram_bytes=ram_bytes)):
+            for plan in plan_model(known, here, Budgets(ram_bytes=ram_bytes)):
                 for reason in plan.reasons:
                     seen.add(reason.code)
                     assert places(template(reason.code)) <= set(reason.parameters)
