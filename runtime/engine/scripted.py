@@ -12,6 +12,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import PurePath
 
 from runtime.engine.base import CancelToken, EngineEvent, LoadProgress
 from runtime.engine.script import Fault, FaultKind, FaultPlace, Pieces, Script
@@ -65,7 +66,7 @@ class ScriptedEngine:
         self._plan = plan
         return LoadedModel(
             folder=plan.model_folder,
-            name=os.path.basename(plan.model_folder),  # noqa: PTH119 - text, not a file
+            name=PurePath(plan.model_folder).name,
             model_type="scripted",
             is_exact=plan.is_exact,
             expert_format=plan.expert_format,
@@ -111,11 +112,11 @@ class ScriptedEngine:
         )
         try:
             yield from self._prefill(request_id, run, fault, cancel)
+            self._held_ids = prompt_ids
             for piece in self._decode(answer, sampling, run, fault, cancel):
-                ids = [_token_id(piece)]
-                self._held_ids = [*prompt_ids, *ids]
-                prompt_ids = self._held_ids
-                yield TokensGenerated(request_id=request_id, token_ids=ids, text=piece)
+                token_id = _token_id(piece)
+                self._held_ids.append(token_id)
+                yield TokensGenerated(request_id=request_id, token_ids=[token_id], text=piece)
         except CancelledError:
             yield GenerationCancelled(request_id=request_id, stats=make_stats(run, self._plan))
             return

@@ -52,7 +52,7 @@ class Commands(Protocol):
     def handle(self, command: AnyCommand) -> bool:
         """Begin a command; return whether more may follow."""
 
-    def close(self) -> bool:
+    def close(self) -> object:
         """End everything within a few seconds."""
 
 

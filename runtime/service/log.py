@@ -2,9 +2,9 @@
 
 import logging
 import os
-import sys
 import uuid
 from pathlib import Path
+from typing import TextIO
 
 MAX_LOG_BYTES = 2 * 1024 * 1024
 NUM_OLD_LOGS = 3
@@ -35,13 +35,12 @@ def _rotate(path: Path) -> None:
                 _logger.info("log %s stays where it is: %s", newer.name, error)
 
 
-def start_logging(level: int = logging.INFO) -> None:
-    """Send all log records to standard error, which is the log file by then."""
+def start_logging(stream: TextIO) -> None:
+    """Send all log records to a stream, unless something else takes them already."""
     logging.basicConfig(
-        stream=sys.stderr,
-        level=level,
+        stream=stream,
+        level=logging.INFO,
         format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
-        force=True,
     )
 
 

@@ -1,9 +1,11 @@
 """Ties the life of this process to that of the one which started it."""
 
+import contextlib
 import ctypes
 import os
 import signal
 import sys
+import threading
 
 _PR_SET_PDEATHSIG = 1
 _BACKGROUND_NICE = 5
@@ -22,6 +24,18 @@ def die_with_parent() -> None:
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
+
+
+def die_with_input() -> None:
+    """End this process when its standard input closes, which is when its parent ends."""
+    threading.Thread(target=_watch_input, name="input watcher", daemon=True).start()
+
+
+def _watch_input() -> None:
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    os._exit(0)
 
 
 def step_back() -> None:

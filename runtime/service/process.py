@@ -17,7 +17,7 @@ from runtime.service.folders import find_folders
 from runtime.service.handles import send_output_to
 from runtime.service.log import ErrorLog, open_log, start_logging
 from runtime.service.parentage import die_with_parent, step_back
-from runtime.service.workshop import make_service
+from runtime.service.workshop import WorkshopOptions, make_service
 
 LEAVE_TIMEOUT_S = 4.5
 """From the first reason to leave to the end of the process, whatever the engine does."""
@@ -33,7 +33,7 @@ def run_process(streams: tuple[int, int], arguments: Sequence[str]) -> int:
     folders = find_folders()
     log_path: Path = options.log or folders.logs / "runtime.log"
     place = _redirect(log_path)
-    start_logging()
+    start_logging(sys.stderr)
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
@@ -43,9 +43,10 @@ def run_process(streams: tuple[int, int], arguments: Sequence[str]) -> int:
 
     error_log = ErrorLog(place)
     channel = Channel(*streams, leaving=_arm_watchdog, leave=_leave, error_log=error_log)
-    status = channel.serve(
-        functools.partial(make_service, options.engine, options.script, options.rate, error_log)
+    making = WorkshopOptions(
+        engine=options.engine, script=options.script, tokens_per_s=options.rate
     )
+    status = channel.serve(functools.partial(make_service, making, error_log))
     _leave(status)
     return status
 

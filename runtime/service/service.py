@@ -2,6 +2,7 @@
 
 import math
 import time
+from pathlib import PurePath
 
 from runtime.errors import LarderError, report_of
 from runtime.protocol.errors import ErrorCode
@@ -60,10 +61,9 @@ class Service:
         self._desk = Desk(planning, self._engine_room, self._error_log)
         self._sampler = Sampler(self._engine_room.sample, sink, self._error_log)
 
-    @property
     def stage(self) -> Stage:
-        """What the service is doing."""
-        return self._stages.now
+        """Return what the service is doing."""
+        return self._stages.now()
 
     def handle(self, command: AnyCommand) -> bool:
         """Begin a command; return False after the one that was the last.
@@ -109,7 +109,7 @@ class Service:
             case WatchTelemetry():
                 self._watch(request, command)
             case LoadModel():
-                self._stages.begin_loading(command.plan.model_folder)
+                self._stages.begin_loading(PurePath(command.plan.model_folder).name)
                 request.is_cancellable = True
                 self._engine_room.load(request, command)
             case StartGeneration():

@@ -34,9 +34,8 @@ class StageHolder:
         self._stage = Stage.IDLE
         self._model_name = ""
 
-    @property
     def now(self) -> Stage:
-        """The stage in force."""
+        """Return the stage in force."""
         with self._lock:
             return self._stage
 

@@ -5,28 +5,47 @@ import functools
 from pathlib import Path
 
 from runtime.engine.script import Script, read_script
-from runtime.errors import LarderError
-from runtime.protocol.errors import ErrorCode
 from runtime.service.engine_loader import EngineKind, make_engine
+from runtime.service.folders import find_folders
 from runtime.service.log import ErrorLog
+from runtime.service.prepare_child import ChildPreparer
 from runtime.service.requests import Sink
 from runtime.service.scripted import ScriptedPlanning
 from runtime.service.service import Service
 
 
-def make_service(
-    kind: EngineKind,
-    script_path: Path | None,
-    tokens_per_s: float | None,
-    error_log: ErrorLog,
-    sink: Sink,
-) -> Service:
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class WorkshopOptions:
+    """What a service is made of."""
+
+    engine: EngineKind = EngineKind.TIERED
+    script: Path | None = None
+    """File with what the scripted engine does."""
+    tokens_per_s: float | None = None
+    """Rate of the scripted engine in place of its script's."""
+    is_in_terminal: bool = False
+    """Whether preparing happens in this process: true for ``larderctl``, which is the child."""
+
+
+def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> Service:
     """Return the service of a background process or of ``larderctl``."""
-    if kind is EngineKind.SCRIPTED:
-        script = Script() if script_path is None else read_script(script_path)
-        if tokens_per_s is not None:
-            script = dataclasses.replace(script, decode_tokens_per_s=tokens_per_s)
-        planning = ScriptedPlanning(script)
-        factory = functools.partial(make_engine, kind, script)
-        return Service(factory, sink, planning, planning.prepare, error_log)
-    raise LarderError(ErrorCode.ENGINE_MISSING, reason="it is not part of this version")
+    factory = functools.partial(make_engine, options.engine, _read_script(options))
+    if options.engine is EngineKind.SCRIPTED:
+        scripted = ScriptedPlanning(_read_script(options))
+        return Service(factory, sink, scripted, scripted.prepare, error_log)
+    # Late, so that the channel is open before the first model is looked at.
+    from runtime.service.local_planning import LocalPlanning
+    from runtime.service.local_preparing import LocalPreparer
+    from runtime.service.prepared_places import PreparedPlaces
+
+    data_folder = find_folders().data
+    places = PreparedPlaces(data_folder)
+    prepare = LocalPreparer(data_folder, places) if options.is_in_terminal else ChildPreparer()
+    return Service(factory, sink, LocalPlanning(places), prepare, error_log)
+
+
+def _read_script(options: WorkshopOptions) -> Script:
+    script = Script() if options.script is None else read_script(options.script)
+    if options.tokens_per_s is None:
+        return script
+    return dataclasses.replace(script, decode_tokens_per_s=options.tokens_per_s)

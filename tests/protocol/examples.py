@@ -1,5 +1,7 @@
 """One example of each message; run as a module it prints the golden file."""
 
+import sys
+
 from runtime.protocol.chat import (
     ChatMessage,
     FinishReason,
@@ -111,7 +113,7 @@ _PLAN = PlacementPlan(
     context_tokens=4096,
     slots_per_layer=[8, 9],
     tiers=[_SHARE],
-    ram_parts={part: 1 for part in MemoryPart},
+    ram_parts=dict.fromkeys(MemoryPart, 1),
     ram_bytes=4,
     min_ram_bytes=3,
     all_ram_bytes=5,
@@ -242,4 +244,4 @@ def golden_lines() -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(golden_lines()))
+    sys.stdout.write("\n".join([*golden_lines(), ""]))

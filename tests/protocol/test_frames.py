@@ -1,6 +1,8 @@
 """Frames: golden bytes, and everything that is not a frame."""
 
+import itertools
 import typing
+from collections.abc import Callable
 from pathlib import Path
 
 import hypothesis
@@ -15,6 +17,8 @@ from runtime.protocol.messages import (
     AnyCommand,
     AnyEvent,
     ClosingEvent,
+    Command,
+    Event,
     HeartbeatSent,
     InspectModel,
     Reply,
@@ -30,6 +34,14 @@ HEARTBEAT = framing.encode(HeartbeatSent(uptime_s=2.0))
 
 def _payload(frame: bytes) -> bytes:
     return frame[framing.LENGTH_BYTES :]
+
+
+def is_message_or_refused(decode: Callable[[bytes], AnyCommand | AnyEvent], data: bytes) -> bool:
+    """Whether bytes are taken for a message or refused in the one way there is."""
+    try:
+        return isinstance(decode(data), Command | Event)
+    except FrameError as error:
+        return bool(str(error))
 
 
 def test_frames_of_every_message_are_the_golden_bytes() -> None:
@@ -114,11 +126,8 @@ def test_decode_event_with_an_unknown_error_code_is_refused() -> None:
 
 @hypothesis.given(payload=st.binary(max_size=200))
 def test_decode_of_garbage_raises_nothing_but_frame_errors(payload: bytes) -> None:
-    for decode in (framing.decode_command, framing.decode_event):
-        try:
-            decode(payload)
-        except FrameError as error:
-            assert str(error)
+    assert is_message_or_refused(framing.decode_command, payload)
+    assert is_message_or_refused(framing.decode_event, payload)
 
 
 @hypothesis.given(
@@ -131,11 +140,8 @@ def test_decode_of_a_message_with_one_wrong_byte_raises_nothing_but_frame_errors
 ) -> None:
     payload = bytearray(_payload(framing.encode(message)))
     payload[position % len(payload)] = byte
-    for decode in (framing.decode_command, framing.decode_event):
-        try:
-            decode(bytes(payload))
-        except FrameError as error:
-            assert str(error)
+    assert is_message_or_refused(framing.decode_command, bytes(payload))
+    assert is_message_or_refused(framing.decode_event, bytes(payload))
 
 
 @hypothesis.given(
@@ -148,7 +154,7 @@ def test_splitter_with_a_stream_cut_anywhere_returns_the_messages(
     edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
     splitter = FrameSplitter()
     payloads: list[bytes] = []
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in itertools.pairwise(edges):
         payloads += splitter.feed(stream[start:end])
     assert [framing.decode_event(payload) for payload in payloads] == messages
     assert splitter.num_held_bytes == 0

@@ -8,11 +8,13 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from runtime.protocol.framing import FrameSplitter, decode_event, encode
 from runtime.protocol.messages import (
     AnyCommand,
     AnyEvent,
+    Event,
     LoadModel,
     ModelLoaded,
     ModelPlanned,
@@ -25,6 +27,8 @@ from runtime.protocol.version import PROTOCOL_VERSION
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_S = 30.0
 """How long a single event may take; far more than it does."""
+
+_Kind = TypeVar("_Kind", bound=Event)
 
 
 class RuntimeProcess:
@@ -63,8 +67,9 @@ class RuntimeProcess:
             self._payloads += self._splitter.feed(data)
         return decode_event(self._payloads.pop(0))
 
-    def wait_for(self, kind: type[AnyEvent]) -> AnyEvent:
+    def wait_for(self, kind: type[_Kind]) -> _Kind:
         """Return the next event of a kind."""
+        event: Event | None
         while (event := self.next_event()) is not None:
             if isinstance(event, kind):
                 return event
@@ -88,11 +93,8 @@ class RuntimeProcess:
         """Plan and load the scripted model."""
         self.send(PlanModel(request_id=2, folder=str(folder)))
         planned = self.wait_for(ModelPlanned)
-        assert isinstance(planned, ModelPlanned)
         self.send(LoadModel(request_id=3, plan=planned.plans[0]))
-        loaded = self.wait_for(ModelLoaded)
-        assert isinstance(loaded, ModelLoaded)
-        return loaded
+        return self.wait_for(ModelLoaded)
 
     def close_input(self) -> None:
         """Close the channel towards the runtime."""

@@ -3,6 +3,7 @@
 import queue
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from runtime.engine.script import Script
 from runtime.engine.scripted import ScriptedEngine
@@ -10,6 +11,7 @@ from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
 from runtime.protocol.messages import (
     AnyEvent,
     ClosingEvent,
+    Event,
     LoadModel,
     ModelLoaded,
     Reply,
@@ -58,6 +60,9 @@ def ask(request_id: int, text: str = "hello", max_tokens: int = 0) -> StartGener
     )
 
 
+_Kind = TypeVar("_Kind", bound=Event)
+
+
 class ScriptedService:
     """A service in this process with a queue as its sink.
 
@@ -82,11 +87,12 @@ class ScriptedService:
         self.events.append(event)
         return event
 
-    def wait_for(self, kind: type[AnyEvent]) -> AnyEvent:
+    def wait_for(self, kind: type[_Kind]) -> _Kind:
         """Return the next event of a kind."""
-        while not isinstance(event := self.next_event(), kind):
-            pass
-        return event
+        while True:
+            event: Event = self.next_event()
+            if isinstance(event, kind):
+                return event
 
     def wait_until_closed(self, request_id: int) -> ClosingEvent:
         """Return the closing event of a command, seen already or still to come."""

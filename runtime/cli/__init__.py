@@ -1,0 +1,1 @@
+"""``larderctl``: the same runtime in a terminal, without logic of its own."""

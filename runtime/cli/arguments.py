@@ -1,0 +1,97 @@
+"""The arguments of ``larderctl``."""
+
+import argparse
+import math
+from pathlib import Path
+
+from runtime.service.engine_loader import EngineKind
+
+_FOLDER_HELP = "the model's folder"
+
+
+def build_parser(version: str) -> argparse.ArgumentParser:
+    """Return the parser of all commands; ``command`` names the one that was chosen."""
+    parser = argparse.ArgumentParser(
+        prog="larderctl", description="Runs Mixture-of-Experts language models in a terminal."
+    )
+    parser.add_argument("--version", action="version", version=f"larderctl {version}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    inspect = _add(commands, "inspect", "tell what a model folder holds")
+    inspect.add_argument("folder", metavar="FOLDER", help=_FOLDER_HELP)
+
+    plan = _add(commands, "plan", "tell where a model would lie and how fast it would be")
+    plan.add_argument("folder", metavar="FOLDER", help=_FOLDER_HELP)
+    _add_budgets(plan)
+    plan.add_argument("--vram", type=_gib, metavar="GiB", help="VRAM budget of the first GPU")
+
+    prepare = _add(commands, "prepare", "write the smaller copy that some plans need")
+    prepare.add_argument("folder", metavar="FOLDER", help=_FOLDER_HELP)
+    prepare.add_argument("--out", type=Path, metavar="DIR", help="where the copy goes")
+    prepare.add_argument("--bits", type=int, choices=(8, 4), default=8, help="bits of a weight")
+    prepare.add_argument("--progress-json", action="store_true", help="one event a line, as JSON")
+    prepare.add_argument("--bound", action="store_true", help=argparse.SUPPRESS)
+
+    _add_chat(commands)
+    doctor = _add(commands, "doctor", "tell what this PC has, and how each figure was found")
+    doctor.add_argument("folders", nargs="*", metavar="FOLDER", help="folders to tell the drive of")
+    doctor.add_argument("--machine", type=Path, metavar="PROFILE", help="pretend to be this PC")
+    _add(commands, "demo", "print the folder of the demo model")
+    return parser
+
+
+def _add(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, text: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    hidden = argparse.SUPPRESS
+    parser.add_argument("--engine", type=EngineKind, default=EngineKind.TIERED, help=hidden)
+    parser.add_argument("--script", type=Path, help=hidden)
+    parser.add_argument("--rate", type=float, help=hidden)
+    return parser
+
+
+def _add_budgets(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--ram", type=_gib, metavar="GiB", help="RAM budget; otherwise what fits")
+    parser.add_argument("--context", type=_count, default=0, metavar="N", help="context in tokens")
+    parser.add_argument("--machine", type=Path, metavar="PROFILE", help="pretend to be this PC")
+
+
+def _add_chat(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    chat = _add(commands, "chat", "talk with a model, or ask it one thing with --prompt")
+    chat.add_argument("folder", metavar="FOLDER", help=_FOLDER_HELP)
+    chat.add_argument("--prompt", metavar="TEXT", help="ask this, print the answer, and leave")
+    chat.add_argument("--system", metavar="TEXT", help="what the model is told first")
+    chat.add_argument(
+        "--bits", type=int, choices=(16, 8, 4), help="weights as published, 8 or 4 bits"
+    )
+    _add_budgets(chat)
+    sampling = chat.add_argument_group("how the answer is chosen")
+    sampling.add_argument("--max-tokens", type=_count, default=0, metavar="N")
+    sampling.add_argument(
+        "--temperature", type=float, metavar="T", help="0 is always the likeliest"
+    )
+    sampling.add_argument("--top-k", type=_count, metavar="N")
+    sampling.add_argument("--top-p", type=float, metavar="P")
+    sampling.add_argument("--min-p", type=float, metavar="P")
+    sampling.add_argument("--repetition-penalty", type=float, metavar="R")
+    sampling.add_argument(
+        "--stop", action="append", default=[], metavar="TEXT", help="end there; may be repeated"
+    )
+    sampling.add_argument("--seed", type=int, metavar="N")
+
+
+def _gib(text: str) -> float:
+    """Return a budget; argparse makes a sentence of a ``ValueError``."""
+    value = float(text)
+    if not (math.isfinite(value) and 0 <= value < 1 << 20):
+        raise argparse.ArgumentTypeError(f"{text} is not a number of GiB")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below 0")
+    return value

@@ -1,0 +1,200 @@
+"""The command that talks with a model: one question, or a conversation in the terminal."""
+
+import argparse
+import contextlib
+import dataclasses
+import sys
+from typing import Any
+
+import msgspec
+
+from runtime.cli.client import Client, CommandFailedError
+from runtime.cli.failure import EXIT_INTERRUPTED, print_json, tell_failure
+from runtime.cli.loading import LoadedChoice, load_model, read_sampling
+from runtime.cli.screen import size_text, write_streamed
+from runtime.protocol.chat import (
+    ChatMessage,
+    FinishReason,
+    GenerationStats,
+    Role,
+    SamplingSettings,
+)
+from runtime.protocol.messages import (
+    GenerationCancelled,
+    GenerationFinished,
+    StartGeneration,
+    TokensGenerated,
+)
+from runtime.protocol.values import Tier
+
+_HELP = "Type a message. /new begins again, /quit or Ctrl+D leaves, Ctrl+C stops an answer."
+
+
+@dataclasses.dataclass(slots=True)
+class Answer:
+    """An answer as far as it came; ``reason`` is None if it was stopped."""
+
+    text: str = ""
+    token_ids: list[int] = dataclasses.field(default_factory=list)
+    reason: FinishReason | None = None
+    stats: GenerationStats | None = None
+
+
+def chat(client: Client, options: argparse.Namespace) -> int:
+    """Load the model, then answer one prompt or hold a conversation."""
+    loaded = load_model(client, options)
+    sampling = read_sampling(options)
+    opening = [ChatMessage(role=Role.SYSTEM, text=options.system)] if options.system else []
+    if options.prompt is None and not options.json:
+        _converse(client, loaded, opening, sampling)
+        return 0
+    prompt = sys.stdin.read() if options.prompt is None else options.prompt
+    conversation = [*opening, ChatMessage(role=Role.USER, text=prompt)]
+    answer = ask_model(client, conversation, sampling, is_shown=not options.json)
+    if options.json:
+        print_json(_answer_json(answer, loaded))
+    else:
+        print()
+        _tell_stats(answer)
+    return EXIT_INTERRUPTED if answer.reason is None else 0
+
+
+def ask_model(
+    client: Client, conversation: list[ChatMessage], sampling: SamplingSettings, *, is_shown: bool
+) -> Answer:
+    """Return the model's answer, written as it comes if ``is_shown``; Ctrl+C stops it."""
+    command = StartGeneration(
+        request_id=client.new_id(), conversation=conversation, sampling=sampling
+    )
+    answer = Answer()
+    texts: list[str] = []
+    events = client.events(command)
+    while answer.stats is None:
+        try:
+            for event in events:
+                match event:
+                    case TokensGenerated():
+                        answer.token_ids += event.token_ids
+                        texts.append(event.text)
+                        if is_shown:
+                            write_streamed(event.text)
+                    case GenerationFinished():
+                        answer.reason, answer.stats = event.reason, event.stats
+                    case GenerationCancelled():
+                        answer.stats = event.stats
+        except KeyboardInterrupt:
+            client.cancel(command.request_id)
+    answer.text = "".join(texts)
+    return answer
+
+
+def _converse(
+    client: Client,
+    loaded: LoadedChoice,
+    opening: list[ChatMessage],
+    sampling: SamplingSettings,
+) -> None:
+    """Hold a conversation until the person leaves."""
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401 - importing it gives the prompt a history and editing
+    is_watched = sys.stdin.isatty()
+    if is_watched:
+        print(f"{loaded.model.name} is ready. {_HELP}")
+    conversation = list(opening)
+    while (text := _read_line("> " if is_watched else "")) is not None:
+        match text.strip():
+            case "":
+                continue
+            case "/quit" | "/exit":
+                return
+            case "/new":
+                conversation = list(opening)
+                continue
+            case "/help" | "/?":
+                print(_HELP)
+                continue
+        question = ChatMessage(role=Role.USER, text=text)
+        try:
+            answer = ask_model(client, [*conversation, question], sampling, is_shown=True)
+        except CommandFailedError as failed:
+            tell_failure(failed.report)
+            continue
+        print()
+        _tell_stats(answer)
+        conversation += [
+            question,
+            ChatMessage(role=Role.ASSISTANT, text=answer.text, token_ids=answer.token_ids),
+        ]
+
+
+def _read_line(prompt: str) -> str | None:
+    """Return the next line, None at the end of the input; Ctrl+C begins the line again."""
+    while True:
+        try:
+            return input(prompt)
+        except EOFError:
+            if prompt:
+                print()
+            return None
+        except KeyboardInterrupt:
+            print("\n(/quit or Ctrl+D leaves)")
+
+
+def _tell_stats(answer: Answer) -> None:
+    """Write what the answer took to the error stream, where a pipe does not see it."""
+    stats = answer.stats
+    if stats is None:
+        return
+    parts = [
+        f"{stats.generated_tokens} tokens",
+        f"{stats.decode_tokens_per_s:.1f} tokens/s",
+        f"first after {stats.ttft_s:.2f} s",
+    ]
+    if stats.drive_bytes_read:
+        parts.append(f"{size_text(stats.drive_bytes_read)} read from the drive")
+    if answer.reason is None:
+        parts.append("stopped")
+    elif answer.reason is FinishReason.LENGTH:
+        parts.append("cut at --max-tokens")
+    elif answer.reason is FinishReason.CONTEXT_FULL:
+        parts.append("the context is full; /new begins again")
+    print(f"[{' · '.join(parts)}]", file=sys.stderr)
+
+
+def _answer_json(answer: Answer, loaded: LoadedChoice) -> dict[str, Any]:
+    """Return an answer with what it took, measured beside predicted."""
+    stats = answer.stats
+    assert stats is not None, "an answer ends with its statistics"
+    tiers = {
+        tier.value: {"hits": count.hits, "misses": count.misses, "bytes": count.bytes}
+        for tier in Tier
+        for count in stats.tiers
+        if count.tier is tier
+    }
+    return {
+        "text": answer.text,
+        "token_ids": answer.token_ids,
+        "finish_reason": "cancelled" if answer.reason is None else answer.reason.value,
+        "prompt_tokens": stats.prompt_tokens,
+        "reused_tokens": stats.reused_tokens,
+        "generated_tokens": stats.generated_tokens,
+        "prompt_tokens_per_s": stats.prompt_tokens_per_s,
+        "decode_tokens_per_s": stats.decode_tokens_per_s,
+        "ttft_s": stats.ttft_s,
+        "tiers": tiers,
+        "drive_bytes_read": stats.drive_bytes_read,
+        "seconds": stats.seconds,
+        "base_bytes": stats.base_bytes,
+        "budget_bytes": stats.budget_bytes,
+        "peak_bytes": stats.peak_bytes,
+        "energy_j": stats.energy.total_j,
+        "energy_sources": msgspec.to_builtins(stats.energy.parts),
+        "predicted": msgspec.to_builtins(stats.predicted),
+        "seed": stats.seed,
+        "context_tokens": stats.context_tokens,
+        "context_used_tokens": stats.context_used_tokens,
+        "plan": loaded.plan.kind.value,
+        "expert_format": loaded.model.expert_format.value,
+        "kernels": loaded.model.kernels,
+        "load_s": loaded.model.load_s,
+    }

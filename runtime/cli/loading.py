@@ -1,0 +1,80 @@
+"""From a folder on the command line to a loaded model."""
+
+import argparse
+import dataclasses
+
+from runtime.cli.client import Client, CommandFailedError
+from runtime.cli.models import absolute, planning_problem
+from runtime.cli.screen import ProgressLine, gib_bytes
+from runtime.errors import LarderError, report_of
+from runtime.protocol.chat import SamplingSettings
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.messages import (
+    LoadModel,
+    LoadProgressed,
+    ModelLoaded,
+    ModelPlanned,
+    PlanModel,
+    Reply,
+)
+from runtime.protocol.model import LoadedModel
+from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.values import Budgets
+
+_KINDS = {16: PlanKind.EXACT, 8: PlanKind.EIGHT_BIT, 4: PlanKind.FOUR_BIT}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LoadedChoice:
+    """What was loaded and under which plan."""
+
+    model: LoadedModel
+    plan: PlacementPlan
+
+
+def load_model(client: Client, options: argparse.Namespace) -> LoadedChoice:
+    """Plan, choose and load; raise ``CommandFailedError`` with the first thing that prevents it."""
+    ram_bytes = None if options.ram is None else gib_bytes(options.ram)
+    planned = client.ask(
+        PlanModel(
+            request_id=client.new_id(),
+            folder=absolute(options.folder),
+            budgets=Budgets(ram_bytes=ram_bytes),
+            context_tokens=options.context,
+        ),
+        ModelPlanned,
+    )
+    plan = _choose(planned, options.bits)
+    line = ProgressLine("loading")
+
+    def show(event: Reply) -> None:
+        if isinstance(event, LoadProgressed):
+            line.show(event.done_bytes, event.total_bytes)
+
+    try:
+        loaded = client.ask(LoadModel(request_id=client.new_id(), plan=plan), ModelLoaded, show)
+    finally:
+        line.clear()
+    return LoadedChoice(loaded.model, plan)
+
+
+def read_sampling(options: argparse.Namespace) -> SamplingSettings:
+    """Return the sampling of the command line; what is not given keeps its default."""
+    names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    return SamplingSettings(max_tokens=options.max_tokens, stop=options.stop, **given)
+
+
+def _choose(planned: ModelPlanned, bits: int | None) -> PlacementPlan:
+    """Return the plan of these bits, or the recommended one; it can be loaded at once."""
+    if planned.report.problems:
+        raise CommandFailedError(planned.report.problems[0])
+    kind = planned.recommended if bits is None else _KINDS[bits]
+    plan = next((each for each in planned.plans if each.kind is kind), None)
+    problem = planning_problem(planned) if plan is None else plan.problem
+    if problem is not None:
+        raise CommandFailedError(problem)
+    if plan is None or plan.needs_prepare:
+        error = LarderError(ErrorCode.NOT_PREPARED, folder=planned.report.folder)
+        raise CommandFailedError(report_of(error))
+    return plan

@@ -1,0 +1,217 @@
+"""The commands that look at a model folder: inspect, plan, prepare."""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import msgspec
+
+from runtime.cli.client import Client
+from runtime.cli.failure import EXIT_PROBLEM, error_json, print_json, tell_failure
+from runtime.cli.screen import (
+    ProgressLine,
+    count_text,
+    gib_bytes,
+    print_rows,
+    safe_text,
+    size_text,
+)
+from runtime.protocol.errors import ErrorReport
+from runtime.protocol.messages import (
+    DescribeMachine,
+    InspectModel,
+    MachineDescribed,
+    ModelInspected,
+    ModelPlanned,
+    ModelPrepared,
+    PlanModel,
+    PrepareCancelled,
+    PrepareModel,
+    PrepareProgressed,
+    Reply,
+)
+from runtime.protocol.model import ModelReport
+from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.sentences import reason_sentence, sentence
+from runtime.protocol.values import Budgets, WeightFormat
+
+EXIT_CANCELLED = 130
+_PREPARED_FORMATS = {8: WeightFormat.Q8_G32, 4: WeightFormat.Q4_G32}
+
+
+def inspect(client: Client, options: argparse.Namespace) -> int:
+    """Print what the headers of a folder say."""
+    report = client.ask(
+        InspectModel(request_id=client.new_id(), folder=absolute(options.folder)), ModelInspected
+    ).report
+    problem = report.problems[0] if report.problems else None
+    if options.json:
+        fields = msgspec.to_builtins(report)
+        print_json({**(error_json(problem) if problem else {}), **fields})
+    elif report.is_runnable:
+        _print_report(report)
+    for each in report.problems:
+        tell_failure(each)
+    return EXIT_PROBLEM if problem else 0
+
+
+def plan(client: Client, options: argparse.Namespace) -> int:
+    """Print the plans for a folder under budgets."""
+    planned = client.ask(
+        PlanModel(
+            request_id=client.new_id(),
+            folder=absolute(options.folder),
+            budgets=_budgets(client, options),
+            context_tokens=options.context,
+        ),
+        ModelPlanned,
+    )
+    problem = planning_problem(planned)
+    if options.json:
+        fields = msgspec.to_builtins(planned)
+        kept = {name: fields[name] for name in ("report", "plans", "recommended")}
+        print_json({**(error_json(problem) if problem else {}), **kept})
+    else:
+        for each in planned.plans:
+            _print_plan(each, is_recommended=each.kind is planned.recommended)
+    if problem is not None:
+        tell_failure(problem)
+    return EXIT_PROBLEM if problem else 0
+
+
+def prepare(client: Client, options: argparse.Namespace) -> int:
+    """Write the prepared copy; ending it early keeps what is written."""
+    command = PrepareModel(
+        request_id=client.new_id(),
+        folder=absolute(options.folder),
+        expert_format=_PREPARED_FORMATS[options.bits],
+        output_folder=absolute(options.out) if options.out else "",
+    )
+    line = ProgressLine("preparing")
+    events = client.events(command)
+    signal.signal(signal.SIGTERM, _canceller(client, command.request_id))
+    closing: Reply | None = None
+    while closing is None:
+        try:
+            for event in events:
+                if isinstance(event, ModelPrepared | PrepareCancelled):
+                    closing = event
+                if options.progress_json:
+                    print(msgspec.json.encode(event).decode(), flush=True)
+                elif isinstance(event, PrepareProgressed):
+                    line.show(event.done_bytes, event.total_bytes)
+        except KeyboardInterrupt:
+            client.cancel(command.request_id)
+    line.clear()
+    return _tell_prepared(closing, options)
+
+
+def absolute(folder: str | os.PathLike[str]) -> str:
+    """Return a folder as the service, which knows no current one, has to be told it."""
+    return os.path.abspath(os.path.expanduser(folder))  # noqa: PTH100, PTH111 - keeps links
+
+
+def planning_problem(planned: ModelPlanned) -> ErrorReport | None:
+    """Return why nothing can be loaded, None if something can."""
+    if planned.report.problems:
+        return planned.report.problems[0]
+    if planned.recommended is not None:
+        return None
+    return next((each.problem for each in planned.plans if each.problem is not None), None)
+
+
+def _canceller(client: Client, request_id: int) -> Callable[[int, FrameType | None], None]:
+    def cancel(_number: int, _frame: FrameType | None) -> None:
+        client.cancel(request_id)
+
+    return cancel
+
+
+def _tell_prepared(closing: Reply, options: argparse.Namespace) -> int:
+    match closing:
+        case ModelPrepared() if options.json:
+            fields = msgspec.to_builtins(closing)
+            print_json({name: fields[name] for name in ("folder", "expert_format", "size_bytes")})
+        case ModelPrepared() if not options.progress_json:
+            print(f"{safe_text(closing.folder)}  ({size_text(closing.size_bytes)})")
+        case PrepareCancelled():
+            kept = size_text(closing.kept_bytes)
+            print(f"larderctl: stopped; {kept} are kept and used next time", file=sys.stderr)
+            return EXIT_CANCELLED
+    return 0
+
+
+def _budgets(client: Client, options: argparse.Namespace) -> Budgets:
+    """Return the budgets of the command line; the VRAM one is for the first device there is."""
+    ram_bytes = None if options.ram is None else gib_bytes(options.ram)
+    if options.vram is None:
+        return Budgets(ram_bytes=ram_bytes)
+    machine = client.ask(DescribeMachine(request_id=client.new_id()), MachineDescribed).machine
+    device = machine.devices[0].device if machine.devices else "cuda:0"
+    return Budgets(ram_bytes=ram_bytes, vram_bytes={device: gib_bytes(options.vram)})
+
+
+def _print_report(report: ModelReport) -> None:
+    stored = report.stored_format.value if report.stored_format else "unknown"
+    print_rows(
+        [
+            ("name", report.name),
+            ("architecture", report.model_type),
+            ("licence", report.licence or "not stated"),
+            (
+                "parameters",
+                (
+                    f"{count_text(report.num_parameters)}, of which "
+                    f"{count_text(report.num_active_parameters)} are used for each token"
+                ),
+            ),
+            (
+                "experts",
+                (
+                    f"{report.num_experts} in each of {report.num_moe_layers} layers, "
+                    f"{report.top_k} used for each token"
+                ),
+            ),
+            ("stored as", f"{stored}, {report.num_shards} file(s), {size_text(report.file_bytes)}"),
+            ("one expert", size_text(report.expert_bytes)),
+            ("everything else", size_text(report.dense_bytes)),
+            ("longest context", f"{report.max_context_tokens} tokens"),
+            *(
+                ("prepared copy", f"{copy.expert_format.value}, {copy.folder}")
+                for copy in report.prepared
+            ),
+            *(("note", sentence(note)) for note in report.notes),
+        ]
+    )
+
+
+def _print_plan(plan_: PlacementPlan, *, is_recommended: bool) -> None:
+    title = plan_.kind.value.replace("_", " ")
+    print(f"{title}{'  (recommended)' if is_recommended else ''}")
+    if plan_.problem is not None:
+        print(f"  {safe_text(sentence(plan_.problem))}")
+        return
+    rows = [
+        ("RAM", f"{size_text(plan_.ram_bytes)}, at least {size_text(plan_.min_ram_bytes)}"),
+        ("context", f"{plan_.context_tokens} tokens"),
+    ]
+    rows += [
+        (share.tier.value, f"{share.num_experts} experts, {size_text(share.bytes)}")
+        for share in plan_.tiers
+    ]
+    forecast = plan_.forecast
+    if forecast is not None:
+        rows.append(
+            (
+                "answers at",
+                (
+                    f"{forecast.decode_tokens_per_s_low:.1f} to "
+                    f"{forecast.decode_tokens_per_s_high:.1f} tokens/s ({forecast.basis})"
+                ),
+            )
+        )
+    rows += [("because", reason_sentence(reason)) for reason in plan_.reasons]
+    print_rows(rows, indent="  ")

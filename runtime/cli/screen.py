@@ -1,0 +1,90 @@
+"""What is written to the terminal: safe text, sizes, rows and progress."""
+
+import io
+import sys
+import unicodedata
+from collections.abc import Iterable
+
+_GIB = 1 << 30
+_MIB = 1 << 20
+_KEPT = "\n\t"
+
+
+def safe_text(text: str) -> str:
+    """Return text without the control characters that could steer a terminal."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}"
+        if unicodedata.category(character) == "Cc" and character not in _KEPT
+        else character
+        for character in text
+    )
+
+
+def size_text(num_bytes: float) -> str:
+    """Return a size in GiB, or in MiB below one."""
+    if num_bytes >= _GIB:
+        return f"{num_bytes / _GIB:.2f} GiB"
+    return f"{num_bytes / _MIB:.1f} MiB"
+
+
+def gib_bytes(gib: float) -> int:
+    """Return the bytes of a number of GiB."""
+    return int(gib * _GIB)
+
+
+def count_text(count: int) -> str:
+    """Return a large count in millions or billions."""
+    if count >= 1_000_000_000:
+        return f"{count / 1e9:.1f} B"
+    return f"{count / 1e6:.1f} M" if count >= 1_000_000 else str(count)
+
+
+def print_rows(rows: Iterable[tuple[str, ...]], indent: str = "") -> None:
+    """Print rows in columns as wide as their widest cell; empty cells at the end are left out."""
+    table = [[safe_text(cell).replace("\n", " ") for cell in row] for row in rows]
+    num_columns = max((len(row) for row in table), default=0)
+    widths = [
+        max(len(row[column]) for row in table if column < len(row)) for column in range(num_columns)
+    ]
+    for row in table:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=False))
+        print((indent + "  ".join(cells)).rstrip())
+
+
+def write_streamed(text: str) -> None:
+    """Write a piece of an answer at once."""
+    sys.stdout.write(safe_text(text))
+    sys.stdout.flush()
+
+
+def use_forgiving_output() -> None:
+    """Let a terminal that cannot show a character show another one in its place."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+class ProgressLine:
+    """One line on the error stream that is written over; nothing if nobody looks at it."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self._is_shown = sys.stderr.isatty()
+        self._width = 0
+
+    def show(self, done: int, total: int, unit: str = "") -> None:
+        """Show how much is done."""
+        if not self._is_shown:
+            return
+        share = 100 * done // total if total else 100
+        text = f"{self._label} {share} %{unit}"
+        self._width = max(self._width, len(text))
+        sys.stderr.write(f"\r{text.ljust(self._width)}")
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._width:
+            sys.stderr.write(f"\r{' ' * self._width}\r")
+            sys.stderr.flush()
+            self._width = 0

@@ -1,0 +1,58 @@
+"""Planning for the models and the machine that are really there."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from runtime.hardware.machine import describe_machine
+from runtime.inspect.folder import inspect_folder
+from runtime.inspect.inspection import Inspection
+from runtime.plan.planner import plan_model, recommend
+from runtime.protocol.machine import MachineReport
+from runtime.protocol.model import ModelReport
+from runtime.protocol.values import Budgets
+from runtime.service.planning import Planned
+from runtime.service.prepared_places import PreparedPlaces
+from runtime.spec.facts import ModelFacts
+from runtime.spec.footprint import dense_bytes
+
+
+class LocalPlanning:
+    """Reads headers, looks at the machine and asks the planner.
+
+    Threads: called by one thread at a time.
+    """
+
+    def __init__(self, places: PreparedPlaces) -> None:
+        self._places = places
+
+    def inspect(self, folder: str) -> ModelReport:
+        """Return what the headers say, with the prepared copies wherever they lie."""
+        return self._inspect(folder).report
+
+    def plan(self, folder: str, budgets: Budgets, context_tokens: int) -> Planned:
+        """Return the plans for what is there now."""
+        inspection = self._inspect(folder)
+        report, spec = inspection.report, inspection.spec
+        if report.problems or spec is None:
+            return Planned(report, [], None)
+        folders = [report.folder, self._places.usual, *(copy.folder for copy in report.prepared)]
+        machine = describe_machine(folders)
+        facts = ModelFacts(
+            report=report, spec=spec, dense_ram_bytes=dense_bytes(inspection.tensors.values())
+        )
+        plans = plan_model(facts, machine, budgets, context_tokens)
+        return Planned(report, plans, recommend(plans))
+
+    def describe(self, folders: Sequence[str]) -> MachineReport:
+        """Return what this PC has."""
+        return describe_machine(list(folders))
+
+    def _inspect(self, folder: str) -> Inspection:
+        inspection = inspect_folder(folder, self._places.usual)
+        report = inspection.report
+        elsewhere = self._places.find_elsewhere(report.fingerprint) if report.fingerprint else []
+        if not elsewhere:
+            return inspection
+        report = msgspec.structs.replace(report, prepared=[*report.prepared, *elsewhere])
+        return Inspection(report, inspection.spec, inspection.tensors, inspection.experts)
