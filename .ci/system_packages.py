@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from console import CommandError, output_of, run, say
+from console import CommandError, output_of, say
 
 # What Qt loads by name -> the Debian and Ubuntu package that brings it.
 PACKAGES = {
@@ -145,7 +145,14 @@ def _provide(packages: Iterable[str | None], reason: str) -> None:
             f"    sudo apt-get install -y {' '.join(names)}"
         )
     say(f"{reason}: installing {' '.join(names)}")
+    _apt_get("update")
+    _apt_get("install", "-y", "--no-install-recommends", *names)
+
+
+def _apt_get(*arguments: str) -> None:
+    """Run apt-get without its chatter; what it says is shown only when it fails."""
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    run(["apt-get", "-qq", "update"], "The list of system packages could not be read", env=quiet)
-    command = ["apt-get", "-qq", "install", "-y", "--no-install-recommends", *names]
-    run(command, "A system package could not be installed", env=quiet)
+    status, text = output_of(["apt-get", "-qq", *arguments], env=quiet)
+    if status != 0:
+        print(text[-3000:], flush=True)
+        raise CommandError(f"apt-get {arguments[0]} failed (its own words stand above)")
