@@ -1,0 +1,1 @@
+"""What this PC has: totals, free amounts, limits; and the rates that others measured on it."""

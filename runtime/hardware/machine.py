@@ -1,0 +1,141 @@
+"""One report of everything that this PC has, with the method of each figure."""
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from runtime.hardware.drives import drive_of
+from runtime.hardware.gpus import read_gpus
+from runtime.hardware.memory import host_memory, read_memory
+from runtime.hardware.processor import read_processor
+from runtime.hardware.profile import MachineProfile, profile_of
+from runtime.hardware.rates import RAM, RateCache, drive_key
+from runtime.hardware.system_files import SystemFiles
+from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
+
+_METHOD = "profile"
+
+
+def describe_machine(
+    folders: Sequence[str | os.PathLike[str]] = (),
+    env: Mapping[str, str] | None = None,
+    *,
+    kernels: str = "",
+    rates_path: Path | None = None,
+    files: SystemFiles | None = None,
+) -> MachineReport:
+    """Return what this PC has, and the drives of the folders; nothing is measured here.
+
+    ``kernels`` is the name of the kernels in use. ``rates_path`` is where measured rates are kept;
+    without it none are known. Raises ``LarderError`` with ``SETTING_INVALID`` if the profile that
+    the environment names cannot be used.
+    """
+    profile = profile_of(os.environ if env is None else env)
+    files = files or SystemFiles()
+    memory = read_memory(host_memory(), files)
+    processor = read_processor(files)
+    rates = RateCache(rates_path) if rates_path is not None else None
+    report = MachineReport(
+        operating_system=_operating_system(files),
+        cpu_name=processor.name,
+        num_physical_cores=processor.num_physical_cores,
+        num_logical_cores=processor.num_logical_cores,
+        instruction_set=processor.instruction_set,
+        ram_total=memory.total,
+        ram_available=memory.available,
+        ram_limit=memory.limit,
+        ram_read_bytes_per_s=rates.rate(RAM) if rates else None,
+        devices=read_gpus(files),
+        drives=[drive for folder in folders if (drive := _drive_report(folder, rates))],
+        kernels=kernels,
+    )
+    return report if profile is None else apply_profile(report, profile)
+
+
+def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineReport:
+    """Return the report with what the profile states in place of this PC's own figures.
+
+    Where it states the RAM, this PC's limits do not count; where it states devices, its cards
+    do not.
+    """
+    total, available, limit = report.ram_total, report.ram_available, report.ram_limit
+    if profile.ram_total_bytes is not None:
+        total = _stated(profile.ram_total_bytes)
+        limit = None
+        available = min(available, total, key=lambda measured: measured.value)
+    if profile.ram_limit_bytes is not None:
+        limit = _stated(profile.ram_limit_bytes)
+        available = min(available, limit, key=lambda measured: measured.value)
+    if profile.ram_available_bytes is not None:
+        available = _stated(profile.ram_available_bytes)
+    cores = profile.num_physical_cores
+    return msgspec.structs.replace(
+        report,
+        ram_total=total,
+        ram_available=available,
+        ram_limit=limit,
+        ram_read_bytes_per_s=_stated_or(profile.ram_read_bytes_per_s, report.ram_read_bytes_per_s),
+        num_physical_cores=report.num_physical_cores if cores is None else cores,
+        num_logical_cores=report.num_logical_cores if cores is None else cores,
+        devices=_simulated(profile) or report.devices,
+        drives=[_profiled_drive(drive, profile) for drive in report.drives],
+        profile=profile.path,
+    )
+
+
+def _stated(value: float) -> Measured:
+    return Measured(value=value, method=_METHOD)
+
+
+def _stated_or(value: float | None, other: Measured | None) -> Measured | None:
+    return other if value is None else _stated(value)
+
+
+def _simulated(profile: MachineProfile) -> list[DeviceReport]:
+    return [
+        DeviceReport(
+            device=item.device,
+            name=item.name,
+            total_bytes=item.total_bytes,
+            free_bytes=item.free_bytes,
+            is_simulated=True,
+            note=f"simulated, link {item.link_bytes_per_s / 1e9:g} GB/s",
+        )
+        for item in profile.devices
+    ]
+
+
+def _profiled_drive(drive: DriveReport, profile: MachineProfile) -> DriveReport:
+    total, free = profile.drive_total_bytes, profile.drive_free_bytes
+    total = drive.total_bytes if total is None else total
+    return msgspec.structs.replace(
+        drive,
+        total_bytes=total,
+        free_bytes=min(drive.free_bytes, total) if free is None else free,
+        read_bytes_per_s=_stated_or(profile.drive_read_bytes_per_s, drive.read_bytes_per_s),
+    )
+
+
+def _drive_report(folder: str | os.PathLike[str], rates: RateCache | None) -> DriveReport | None:
+    drive = drive_of(folder)
+    if drive is None:
+        return None
+    return DriveReport(
+        folder=drive.folder,
+        file_system=drive.file_system,
+        free_bytes=drive.free_bytes,
+        total_bytes=drive.total_bytes,
+        read_bytes_per_s=rates.rate(drive_key(drive.mount_point)) if rates else None,
+    )
+
+
+def _operating_system(files: SystemFiles) -> str:
+    """Return the system's name as people know it."""
+    for line in files.text("/etc/os-release").splitlines():
+        key, _, value = line.partition("=")
+        if key == "PRETTY_NAME":
+            return value.strip().strip('"')
+    return f"{platform.system()} {platform.release()}".strip()

@@ -1,0 +1,189 @@
+"""Machine profiles: a file that pretends totals, free amounts, speeds and an accelerator.
+
+``LARDER_MACHINE`` names the file. Its fields are described in ``docs/machine-profiles.md``.
+"""
+
+import dataclasses
+import difflib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
+
+MACHINE_VARIABLE = "LARDER_MACHINE"
+_MAX_FILE_BYTES = 1024 * 1024
+_MAX_DEVICES = 16
+_GIB = 1024**3
+_GB_PER_S = 1e9
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedDevice:
+    """An accelerator that is not there: a second arena behind a link of a stated speed."""
+
+    device: str
+    name: str
+    total_bytes: int
+    free_bytes: int
+    link_bytes_per_s: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class MachineProfile:
+    """What a profile states; None leaves this PC's own figure."""
+
+    path: str
+    ram_total_bytes: int | None = None
+    ram_available_bytes: int | None = None
+    ram_limit_bytes: int | None = None
+    ram_read_bytes_per_s: float | None = None
+    drive_total_bytes: int | None = None
+    drive_free_bytes: int | None = None
+    drive_read_bytes_per_s: float | None = None
+    num_physical_cores: int | None = None
+    devices: tuple[SimulatedDevice, ...] = ()
+
+
+def profile_of(env: Mapping[str, str]) -> MachineProfile | None:
+    """Return the profile that the environment names, None if it names none."""
+    path = env.get(MACHINE_VARIABLE, "")
+    return load_profile(path) if path else None
+
+
+def load_profile(path: str) -> MachineProfile:
+    """Read and check a profile; raise ``LarderError`` with ``SETTING_INVALID`` naming the field."""
+    try:
+        if Path(path).stat().st_size > _MAX_FILE_BYTES:
+            _refuse("file", f"{path}, larger than 1 MiB", "a small JSON file")
+        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        _refuse("file", f"{path} ({reason})", "a JSON file that can be read", error)
+    except (ValueError, RecursionError) as error:
+        _refuse("file", f"{path} ({error})", "a file in JSON", error)
+    top = _Section("", document)
+    ram, drive = top.section("ram"), top.section("drive")
+    profile = MachineProfile(
+        path=path,
+        ram_total_bytes=ram.gib("total_gib"),
+        ram_available_bytes=ram.gib("available_gib"),
+        ram_limit_bytes=ram.gib("limit_gib"),
+        ram_read_bytes_per_s=ram.gb_per_s("read_gb_per_s"),
+        drive_total_bytes=drive.gib("total_gib"),
+        drive_free_bytes=drive.gib("free_gib"),
+        drive_read_bytes_per_s=drive.gb_per_s("read_gb_per_s"),
+        num_physical_cores=top.count("num_physical_cores"),
+        devices=tuple(
+            _device(section, index) for index, section in enumerate(top.sections("devices"))
+        ),
+    )
+    for section in (ram, drive, top):
+        section.refuse_unknown()
+    _refuse_more("ram.available_gib", profile.ram_available_bytes, profile.ram_total_bytes)
+    _refuse_more("ram.limit_gib", profile.ram_limit_bytes, profile.ram_total_bytes)
+    _refuse_more("drive.free_gib", profile.drive_free_bytes, profile.drive_total_bytes)
+    return profile
+
+
+def _device(section: "_Section", index: int) -> SimulatedDevice:
+    total = section.gib("total_gib")
+    if total is None:
+        _refuse(f"devices[{index}].total_gib", "missing", "a number of GiB")
+    free = section.gib("free_gib")
+    device = SimulatedDevice(
+        device=f"simulated:{index}",
+        name=section.text("name") or f"Simulated card {index}",
+        total_bytes=total,
+        free_bytes=total if free is None else free,
+        link_bytes_per_s=section.gb_per_s("link_gb_per_s") or 16 * _GB_PER_S,
+    )
+    section.refuse_unknown()
+    _refuse_more(f"devices[{index}].free_gib", device.free_bytes, device.total_bytes)
+    return device
+
+
+def _refuse(
+    field: str, found: object, expected: str, cause: BaseException | None = None
+) -> NoReturn:
+    raise LarderError(
+        ErrorCode.SETTING_INVALID,
+        name=f"{field} of the machine profile",
+        found=str(found)[:300],
+        expected=expected,
+    ) from cause
+
+
+def _refuse_more(field: str, part_bytes: int | None, whole_bytes: int | None) -> None:
+    if part_bytes is not None and whole_bytes is not None and part_bytes > whole_bytes:
+        found = f"{part_bytes / _GIB:g} GiB"
+        _refuse(field, found, f"at most the total of {whole_bytes / _GIB:g} GiB")
+
+
+class _Section:
+    """One object of the file, which remembers the fields it was asked for."""
+
+    def __init__(self, name: str, value: object) -> None:
+        if not isinstance(value, dict):
+            _refuse(name or "file", _shown(value), "an object with fields in braces")
+        self._prefix = f"{name}." if name else ""
+        self._fields: dict[str, object] = value
+        self._known: list[str] = []
+
+    def section(self, name: str) -> "_Section":
+        return _Section(f"{self._prefix}{name}", self._take(name, {}))
+
+    def sections(self, name: str) -> list["_Section"]:
+        items = self._take(name, [])
+        if not isinstance(items, list) or len(items) > _MAX_DEVICES:
+            _refuse(self._prefix + name, _shown(items), f"a list of at most {_MAX_DEVICES} objects")
+        return [_Section(f"{self._prefix}{name}[{at}]", item) for at, item in enumerate(items)]
+
+    def gib(self, name: str) -> int | None:
+        value = self._number(name, "a number of GiB, 0 or more", is_positive=False)
+        return None if value is None else int(value * _GIB)
+
+    def gb_per_s(self, name: str) -> float | None:
+        value = self._number(name, "a number of GB/s above 0", is_positive=True)
+        return None if value is None else value * _GB_PER_S
+
+    def count(self, name: str) -> int | None:
+        value = self._number(name, "a whole number above 0", is_positive=True)
+        if value is not None and value != int(value):
+            _refuse(self._prefix + name, f"{value:g}", "a whole number above 0")
+        return None if value is None else int(value)
+
+    def text(self, name: str) -> str:
+        value = self._take(name, "")
+        if not isinstance(value, str):
+            _refuse(self._prefix + name, _shown(value), "text in quotes")
+        return value
+
+    def refuse_unknown(self) -> None:
+        """Refuse a field that nobody asked for, naming the one that was probably meant."""
+        for name in self._fields:
+            if name not in self._known:
+                close = difflib.get_close_matches(name, self._known, n=1)
+                expected = close[0] if close else f"one of {', '.join(sorted(self._known))}"
+                _refuse(f"a field {self._prefix}{name}", "not known", expected)
+
+    def _number(self, name: str, expected: str, *, is_positive: bool) -> float | None:
+        value = self._take(name, None)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            _refuse(self._prefix + name, _shown(value), expected)
+        if not math.isfinite(value) or value > 1e6 or value < 0 or (is_positive and value == 0):
+            _refuse(self._prefix + name, f"{value:g}", f"{expected}, at most a million")
+        return float(value)
+
+    def _take(self, name: str, default: object) -> object:
+        self._known.append(name)
+        return self._fields.get(name, default)
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)[:100]

@@ -1,0 +1,139 @@
+"""Energy counters: which count, what happens when they are full, unreadable or absent."""
+
+from pathlib import Path
+
+import pytest
+
+from runtime.hardware.power import EnergyMeter
+from runtime.hardware.system_files import SystemFiles
+from tests.support.fake_systems import system
+
+RAPL = "/sys/class/powercap/intel-rapl:"
+FULL_UJ = 262_143_000_000
+
+
+def rapl(**counters: int) -> dict[str, str | int]:
+    """Return a tree with one counter for each of ``package``, ``dram``, ``core`` and ``psys``."""
+    names = {"package": ("0", "package-0"), "core": ("0:0", "core"), "dram": ("0:1", "dram")}
+    names["psys"] = ("1", "psys")
+    tree: dict[str, str | int] = {}
+    for kind, value in counters.items():
+        entry, name = names[kind]
+        tree[f"{RAPL}{entry}/name"] = name
+        tree[f"{RAPL}{entry}/max_energy_range_uj"] = FULL_UJ
+        tree[f"{RAPL}{entry}/energy_uj"] = value
+    return tree
+
+
+def battery(status: str, **values: int) -> dict[str, str | int]:
+    folder = "/sys/class/power_supply/BAT0"
+    return {f"{folder}/status": status} | {
+        f"{folder}/{name}": value for name, value in values.items()
+    }
+
+
+def test_energy_meter_adds_domains_that_do_not_overlap(tmp_path: Path) -> None:
+    files = system(tmp_path, rapl(package=1_000_000, dram=500_000, core=7, psys=9))
+    meter = EnergyMeter(files)
+    assert meter.sources == ["rapl:package-0", "rapl:dram-0"]
+    meter.start()
+    system(tmp_path, rapl(package=4_000_000, dram=1_000_000, core=99, psys=99))
+    parts = meter.stop()
+    assert [(part.source, part.joules) for part in parts] == [
+        ("rapl:package-0", 3.0),
+        ("rapl:dram-0", 0.5),
+    ]
+    assert all(part.is_measured for part in parts)
+
+
+def test_energy_meter_counter_that_was_full_goes_on(tmp_path: Path) -> None:
+    meter = EnergyMeter(system(tmp_path, rapl(package=FULL_UJ - 1_000_000)))
+    meter.start()
+    system(tmp_path, rapl(package=2_000_000))
+    assert meter.stop()[0].joules == pytest.approx(3.0)
+
+
+def test_energy_meter_without_counters_measures_nothing(tmp_path: Path) -> None:
+    meter = EnergyMeter(SystemFiles(tmp_path))
+    meter.start()
+    assert meter.sources == []
+    assert meter.stop() == []
+
+
+def test_energy_meter_stop_without_start_is_empty(tmp_path: Path) -> None:
+    meter = EnergyMeter(system(tmp_path, rapl(package=5)))
+    assert meter.stop() == []
+    meter.start()
+    meter.stop()
+    assert meter.stop() == []
+
+
+def test_energy_meter_counter_that_may_not_be_read_is_left_out(tmp_path: Path) -> None:
+    files = system(tmp_path, rapl(package=5, dram=5))
+    (tmp_path / f"{RAPL}0/energy_uj".lstrip("/")).unlink()
+    meter = EnergyMeter(files)
+    meter.start()
+    assert [part.source for part in meter.stop()] == ["rapl:dram-0"]
+
+
+def test_energy_meter_counter_that_vanishes_is_left_out(tmp_path: Path) -> None:
+    meter = EnergyMeter(system(tmp_path, rapl(package=5)))
+    meter.start()
+    (tmp_path / f"{RAPL}0/energy_uj".lstrip("/")).unlink()
+    assert meter.stop() == []
+
+
+def test_energy_meter_domain_without_range_is_left_out(tmp_path: Path) -> None:
+    files = system(tmp_path, {f"{RAPL}0/name": "package-0", f"{RAPL}0/energy_uj": 5})
+    assert EnergyMeter(files).sources == []
+
+
+def test_energy_meter_battery_counts_where_nothing_else_does(tmp_path: Path) -> None:
+    meter = EnergyMeter(system(tmp_path, battery("Discharging", energy_now=50_000_000)))
+    assert meter.sources == ["battery"]
+    meter.start()
+    system(tmp_path, battery("Discharging", energy_now=49_990_000))
+    (part,) = meter.stop()
+    assert part.source == "battery"
+    assert part.joules == pytest.approx(36.0)
+
+
+def test_energy_meter_battery_in_charge_is_multiplied_by_volts(tmp_path: Path) -> None:
+    meter = EnergyMeter(
+        system(tmp_path, battery("Discharging", charge_now=4_000_000, voltage_now=12_000_000))
+    )
+    meter.start()
+    system(tmp_path, battery("Discharging", charge_now=3_999_000))
+    assert meter.stop()[0].joules == pytest.approx(43.2)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        battery("Charging", energy_now=1),
+        battery("Discharging"),
+        battery("Discharging", charge_now=5),
+    ],
+)
+def test_energy_meter_battery_that_tells_nothing_is_left_out(
+    tmp_path: Path, tree: dict[str, str | int]
+) -> None:
+    assert EnergyMeter(system(tmp_path, tree)).sources == []
+
+
+def test_energy_meter_battery_within_one_step_tells_nothing(tmp_path: Path) -> None:
+    meter = EnergyMeter(system(tmp_path, battery("Discharging", energy_now=50_000_000)))
+    meter.start()
+    assert meter.stop() == []
+
+
+def test_energy_meter_processor_goes_before_battery(tmp_path: Path) -> None:
+    tree = rapl(package=5) | battery("Discharging", energy_now=50_000_000)
+    meter = EnergyMeter(system(tmp_path, tree))
+    meter.start()
+    system(tmp_path, battery("Discharging", energy_now=40_000_000))
+    assert [part.source for part in meter.stop()] == ["rapl:package-0"]
+
+
+def test_system_files_folder_that_cannot_be_listed_is_empty(tmp_path: Path) -> None:
+    assert SystemFiles(tmp_path).folders("/nothing", "*") == []

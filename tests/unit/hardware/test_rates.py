@@ -1,0 +1,79 @@
+"""Kept rates: what counts, and files that are not what they should be."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from runtime.hardware.rates import RAM, RateCache, drive_key, link_key
+
+
+def test_rate_cache_keeps_what_was_measured(tmp_path: Path) -> None:
+    path = tmp_path / "cache" / "rates.json"
+    assert RateCache(path).rate(RAM) is None
+    RateCache(path).record(RAM, 2e10, "read 1 GB")
+    kept = RateCache(path).rate(RAM)
+    assert kept is not None
+    assert (kept.value, kept.method) == (2e10, "read 1 GB")
+    assert [item.name for item in path.parent.iterdir()] == ["rates.json"]
+
+
+def test_rate_cache_of_a_drive_keeps_the_lower(tmp_path: Path) -> None:
+    cache = RateCache(tmp_path / "rates.json")
+    key = drive_key("/")
+    cache.record(key, 3e9, "first")
+    assert cache.record(key, 5e9, "burst").method == "first"
+    assert cache.record(key, 2e9, "sustained").value == 2e9
+    assert cache.rate(key) == cache.record(key, 2e9, "sustained")
+
+
+@pytest.mark.parametrize("key", [RAM, link_key("cuda:0")])
+def test_rate_cache_of_others_keeps_the_newest(tmp_path: Path, key: str) -> None:
+    cache = RateCache(tmp_path / "rates.json")
+    cache.record(key, 3e9, "first")
+    cache.record(key, 5e9, "second")
+    kept = cache.rate(key)
+    assert kept is not None
+    assert kept.value == 5e9
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan])
+def test_rate_cache_impossible_rate_is_our_mistake(tmp_path: Path, rate: float) -> None:
+    with pytest.raises(ValueError, match="a rate of"):
+        RateCache(tmp_path / "rates.json").record(RAM, rate, "wrong")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[]",
+        '{"rates": []}',
+        '{"rates": {"ram": 5}}',
+        '{"rates": {"ram": {"bytes_per_s": true, "method": "x"}}}',
+        '{"rates": {"ram": {"bytes_per_s": "5", "method": "x"}}}',
+        '{"rates": {"ram": {"bytes_per_s": 5}}}',
+        '{"rates": {"ram": {"bytes_per_s": -5, "method": "x"}}}',
+        '{"rates": {"ram": {"bytes_per_s": NaN, "method": "x"}}}',
+        "[" * 100_000,
+        " " * (1024 * 1024 + 1),
+    ],
+)
+def test_rate_cache_damaged_file_counts_as_empty(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "rates.json"
+    path.write_text(content)
+    assert RateCache(path).rate(RAM) is None
+    RateCache(path).record(RAM, 1e9, "again")
+    assert json.loads(path.read_text())["rates"]["ram"]["bytes_per_s"] == 1e9
+
+
+def test_rate_cache_that_cannot_be_written_still_answers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    caplog.set_level("INFO")
+    cache = RateCache(tmp_path / "file" / "rates.json")
+    assert cache.record(RAM, 1e9, "now").value == 1e9
+    assert "not kept" in caplog.text
+    assert cache.rate(RAM) is None
