@@ -1,6 +1,7 @@
 """Planning for the models and the machine that are really there."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -11,6 +12,7 @@ from runtime.plan.planner import plan_model, recommend
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import ModelReport
 from runtime.protocol.values import Budgets
+from runtime.service.measuring import kernels_name, measure_ram
 from runtime.service.planning import Planned
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.spec.facts import ModelFacts
@@ -23,8 +25,9 @@ class LocalPlanning:
     Threads: called by one thread at a time.
     """
 
-    def __init__(self, places: PreparedPlaces) -> None:
+    def __init__(self, places: PreparedPlaces, rates_path: Path) -> None:
         self._places = places
+        self._rates_path = rates_path
 
     def inspect(self, folder: str) -> ModelReport:
         """Return what the headers say, with the prepared copies wherever they lie."""
@@ -37,7 +40,7 @@ class LocalPlanning:
         if report.problems or spec is None:
             return Planned(report, [], None)
         folders = [report.folder, self._places.usual, *(copy.folder for copy in report.prepared)]
-        machine = describe_machine(folders)
+        machine = self.describe(folders)
         facts = ModelFacts(
             report=report, spec=spec, dense_ram_bytes=dense_bytes(inspection.tensors.values())
         )
@@ -45,8 +48,9 @@ class LocalPlanning:
         return Planned(report, plans, recommend(plans))
 
     def describe(self, folders: Sequence[str]) -> MachineReport:
-        """Return what this PC has."""
-        return describe_machine(list(folders))
+        """Return what this PC has; the first time, how fast its memory is is measured."""
+        measure_ram(self._rates_path)
+        return describe_machine(folders, kernels=kernels_name(), rates_path=self._rates_path)
 
     def _inspect(self, folder: str) -> Inspection:
         inspection = inspect_folder(folder, self._places.usual)

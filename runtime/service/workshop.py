@@ -38,10 +38,12 @@ def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> S
     from runtime.service.local_preparing import LocalPreparer
     from runtime.service.prepared_places import PreparedPlaces
 
-    data_folder = find_folders().data
+    folders = find_folders()
+    data_folder = folders.data
     places = PreparedPlaces(data_folder)
     prepare = LocalPreparer(data_folder, places) if options.is_in_terminal else ChildPreparer()
-    return Service(factory, sink, LocalPlanning(places), prepare, error_log)
+    planning = LocalPlanning(places, folders.cache / "rates.json")
+    return Service(factory, sink, planning, prepare, error_log)
 
 
 def _read_script(options: WorkshopOptions) -> Script:
