@@ -12,16 +12,12 @@ from runtime.protocol.framing import FrameError, FrameSplitter, decode_event, en
 from runtime.protocol.messages import (
     AnyCommand,
     AnyEvent,
+    ClosingEvent,
     CommandFailed,
-    GenerationStarted,
-    LoadProgressed,
     OpenSession,
-    PrefillProgressed,
-    PrepareProgressed,
     Reply,
     RuntimeFailed,
     SessionOpened,
-    TokensGenerated,
 )
 from runtime.protocol.version import PROTOCOL_VERSION
 
@@ -31,14 +27,6 @@ MAX_SILENCE_S = 10.0
 MAX_START_S = 30.0
 """A cold interpreter on a slow drive may take long to its first frame."""
 _TICK_S = 1.0
-_PROGRESS = (
-    GenerationStarted,
-    LoadProgressed,
-    PrefillProgressed,
-    PrepareProgressed,
-    TokensGenerated,
-)
-
 ReplyListener = Callable[[Reply], None]
 
 
@@ -52,7 +40,7 @@ class RuntimeEnd:
 
 def is_closing(event: Reply) -> bool:
     """Whether an event is the last one of its command."""
-    return not isinstance(event, _PROGRESS)
+    return isinstance(event, ClosingEvent)
 
 
 class RuntimeClient(QObject):

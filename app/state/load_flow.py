@@ -4,6 +4,7 @@ import dataclasses
 import enum
 from collections.abc import Callable
 
+from app.state.answer_flow import ignore
 from app.state.candidate_flow import Limits, Send
 from app.state.progress import Progress, ProgressKind, ProgressMeter
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
@@ -112,7 +113,7 @@ class LoadFlow:
         self.is_cancelling = True
         self._send(
             lambda request_id: CancelRequest(request_id=request_id, target_request_id=target),
-            _ignore,
+            ignore,
         )
         self._listener.on_load_changed()
 
@@ -219,10 +220,6 @@ class LoadFlow:
         is_engine_used = self.step is LoadStep.LOAD
         self._reset()
         self._listener.on_load_ended(error, is_engine_used=is_engine_used)
-
-
-def _ignore(event: Reply) -> None:
-    """Listen to the answer to a cancel: the cancelled command itself tells what happened."""
 
 
 def _problem(plan: PlacementPlan | None, event: ModelPlanned) -> ErrorReport:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.link.client import RuntimeClient, RuntimeEnd, is_closing
+from app.link.client import RuntimeClient, RuntimeEnd
 from app.link.process import ProcessOutcome
+from app.state.answer_flow import AnswerFlow, ignore
 from app.state.candidate import Candidate
 from app.state.candidate_flow import CandidateFlow, Limits
 from app.state.library import LibraryState
@@ -20,14 +21,11 @@ from runtime.protocol.framing import FrameError
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.messages import (
     AnyEvent,
-    CancelRequest,
-    CountTokens,
     DescribeMachine,
     GenerationCancelled,
     GenerationFinished,
     MachineDescribed,
     Reply,
-    StartGeneration,
     TelemetrySampled,
     WatchTelemetry,
 )
@@ -37,10 +35,6 @@ from runtime.protocol.values import Budgets
 
 CANCEL_WAIT_MS = 1500
 """A load or preparation that has not stopped by then is ended with its process."""
-
-
-def _no_listener(event: Reply) -> None:
-    """Listen to the closing of a command that nobody waits for."""
 
 
 class Session(QObject, LoadListener):
@@ -84,7 +78,7 @@ class Session(QObject, LoadListener):
         self._outcome: ProcessOutcome | None = None
         self._is_dead = False
         self._is_replacing = False
-        self._answer_id: int | None = None
+        self._answers = AnswerFlow(client.send, self._on_answer_ended)
         self._watch_interval_s = 0.0
         self._cancel_patience = QTimer(self)
         self._cancel_patience.setSingleShot(True)
@@ -106,7 +100,7 @@ class Session(QObject, LoadListener):
                 is_preparing=self._load.step is LoadStep.PREPARE,
                 wants_load=self._load.wish is not None,
                 is_loaded=self._loaded is not None,
-                is_answering=self._answer_id is not None,
+                is_answering=self._answers.is_running,
                 is_inspecting=candidate is not None and candidate.is_inspecting,
                 is_planning=candidate is not None and candidate.is_planning,
                 has_plans=candidate is not None and bool(candidate.plans),
@@ -242,7 +236,7 @@ class Session(QObject, LoadListener):
         self._watch_interval_s = interval_s
         self._client.send(
             lambda request_id: WatchTelemetry(request_id=request_id, interval_s=interval_s),
-            _no_listener,
+            ignore,
         )
 
     def shutdown(self) -> None:
@@ -263,19 +257,8 @@ class Session(QObject, LoadListener):
         """
         if not self.can_answer:
             return False
-
-        def on_event(event: Reply) -> None:
-            if event.request_id == self._answer_id:
-                self._end_answer_with(event)
-                listener(event)
-
         try:
-            self._answer_id = self._client.send(
-                lambda request_id: StartGeneration(
-                    request_id=request_id, conversation=list(conversation), sampling=sampling
-                ),
-                on_event,
-            )
+            is_started = self._answers.start(conversation, sampling, listener)
         except FrameError as error:
             self.failed.emit(
                 ErrorReport(
@@ -286,28 +269,11 @@ class Session(QObject, LoadListener):
             )
             return False
         self.changed.emit()
-        return self._answer_id is not None
+        return is_started
 
     def stop_answer(self) -> None:
         """Ask for the end of the answer that is being written."""
-        target = self._answer_id
-        if target is not None:
-            self._client.send(
-                lambda request_id: CancelRequest(request_id=request_id, target_request_id=target),
-                _no_listener,
-            )
-
-    def count_tokens(
-        self, conversation: Sequence[ChatMessage], listener: Callable[[Reply], None]
-    ) -> bool:
-        """Count what a conversation takes; False if no model could count it now."""
-        if not self.can_answer:
-            return False
-        request_id = self._client.send(
-            lambda request_id: CountTokens(request_id=request_id, conversation=list(conversation)),
-            listener,
-        )
-        return request_id is not None
+        self._answers.stop()
 
     def _limits(self) -> Limits:
         values = self._settings.values
@@ -343,15 +309,10 @@ class Session(QObject, LoadListener):
     def _lose_model(self) -> None:
         self._cancel_patience.stop()
         self._loaded = None
-        if self._answer_id is not None:
-            self._answer_id = None
+        if self._answers.lose_runtime():
             self.answer_lost.emit()
 
-    def _end_answer_with(self, event: Reply) -> None:
-        """Note the end of an answer before anybody hears of it, so that the next can start."""
-        if not is_closing(event):
-            return
-        self._answer_id = None
+    def _on_answer_ended(self, event: Reply) -> None:
         if isinstance(event, GenerationFinished | GenerationCancelled) and self._loaded is not None:
             self._library.note_rate(self._loaded.folder, event.stats.decode_tokens_per_s)
         self.changed.emit()

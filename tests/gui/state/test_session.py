@@ -88,7 +88,8 @@ def plan_candidate(session: Session, client: FakeClient, *plans: PlacementPlan) 
     """Drop a folder and let it be inspected and planned."""
     session.drop_folder(FOLDER)
     answer_inspect(client)
-    answer_plan(client, *(plans or (some_plan(),)))
+    made = plans or (some_plan(),)
+    answer_plan(client, *made, recommended=made[0].kind)
 
 
 class TestStart:
@@ -374,6 +375,14 @@ class TestLoad:
         assert client.num_starts == 2
         assert client.count(LoadModel) == 1
 
+    def test_unexpected_closing_event_does_not_end_the_wish(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        open_session.load_folder(FOLDER)
+        wish = client.sent[1]
+        client.answer(CancelAccepted(request_id=wish.request_id, was_running=False))
+        assert open_session.stage is Stage.LOADING
+
     def test_failed_plan_leaves_the_runtime(
         self, open_session: Session, client: FakeClient
     ) -> None:
@@ -598,11 +607,12 @@ class TestDeath:
         assert ready_session.loaded is None
 
 
-class TestAnswers:
-    QUESTION = [ChatMessage(role=Role.USER, text="Why?")]
+QUESTION = ChatMessage(role=Role.USER, text="Why?")
 
+
+class TestAnswers:
     def ask(self, session: Session, heard: list[Reply]) -> bool:
-        return session.start_answer(self.QUESTION, SamplingSettings(), heard.append)
+        return session.start_answer([QUESTION], SamplingSettings(), heard.append)
 
     def test_answer_needs_a_loaded_model(self, open_session: Session) -> None:
         assert not self.ask(open_session, [])
@@ -612,7 +622,7 @@ class TestAnswers:
     ) -> None:
         stages: list[Stage] = []
         started = ready_session.start_answer(
-            self.QUESTION, SamplingSettings(), lambda _: stages.append(ready_session.stage)
+            [QUESTION], SamplingSettings(), lambda _: stages.append(ready_session.stage)
         )
         assert started
         assert ready_session.stage is Stage.ANSWERING

@@ -1,0 +1,203 @@
+"""The pure parts of the state: stages, progress, thinking, titles, folders, samples."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytestqt.qtbot import QtBot
+
+from app.state.chat_titles import MAX_TITLE_LENGTH, title_of
+from app.state.chat_values import AnswerEnd, Message
+from app.state.folders import app_folders, demo_folder, same_folder
+from app.state.growing_answer import GrowingAnswer
+from app.state.progress import ProgressKind, ProgressMeter
+from app.state.stages import Stage, StageFacts, stage_of
+from app.state.telemetry import MAX_SAMPLES, TelemetryState
+from app.state.thinking import CLOSE_MARK, OPEN_MARK, ThoughtSplit, split_thinking
+from runtime.protocol.chat import Role
+from tests.support.window_values import some_sample
+
+
+class TestStages:
+    NAMES = (
+        "is_failed", "is_ending", "is_preparing", "wants_load", "is_answering", "is_loaded",
+        "is_inspecting", "is_planning",
+    )  # fmt: skip
+
+    def test_every_mix_of_facts_has_the_stage_of_its_first(self) -> None:
+        stages = (
+            Stage.FAILED, Stage.STOPPING, Stage.PREPARING, Stage.LOADING, Stage.ANSWERING,
+            Stage.READY, Stage.INSPECTING, Stage.PLANNING,
+        )  # fmt: skip
+        for mix in itertools.product((False, True), repeat=len(self.NAMES)):
+            facts = StageFacts(
+                **dict(zip(self.NAMES, mix, strict=True)), is_open=True, has_plans=False
+            )
+            expected = stages[mix.index(True)] if any(mix) else Stage.IDLE
+            assert stage_of(facts) is expected
+
+    @pytest.mark.parametrize(
+        ("is_open", "has_plans", "stage"),
+        [
+            (False, False, Stage.NO_RUNTIME),
+            (False, True, Stage.NO_RUNTIME),
+            (True, True, Stage.PLANNED),
+        ],
+    )
+    def test_stage_without_work_depends_on_runtime_and_plans(
+        self, is_open: bool, has_plans: bool, stage: Stage
+    ) -> None:
+        quiet = dict.fromkeys(self.NAMES, False)
+        assert stage_of(StageFacts(**quiet, is_open=is_open, has_plans=has_plans)) is stage
+
+
+class TestProgress:
+    def test_rate_is_that_of_the_last_seconds(self) -> None:
+        meter = ProgressMeter()
+        first = meter.take(ProgressKind.DENSE, 0, 1000, now_s=0.0)
+        assert (first.bytes_per_s, first.seconds_left, first.ratio) == (0.0, None, 0.0)
+        for second in range(1, 11):
+            meter.take(ProgressKind.DENSE, second * 10, 1000, now_s=float(second))
+        last = [
+            meter.take(ProgressKind.DENSE, 100 + step * 50, 1000, now_s=10.0 + step)
+            for step in range(1, 6)
+        ][-1]
+        assert last.bytes_per_s == 50.0
+        assert last.seconds_left == 13.0
+
+    def test_amount_that_is_not_known_has_no_ratio(self) -> None:
+        progress = ProgressMeter().take(ProgressKind.START, 0, 0, now_s=0.0)
+        assert (progress.ratio, progress.seconds_left) == (None, None)
+
+    def test_next_stage_begins_its_own_measurement(self) -> None:
+        meter = ProgressMeter()
+        meter.take(ProgressKind.DENSE, 0, 100, now_s=0.0)
+        meter.take(ProgressKind.DENSE, 100, 100, now_s=1.0)
+        assert meter.take(ProgressKind.EXPERTS, 0, 100, now_s=2.0).bytes_per_s == 0.0
+        meter.take(ProgressKind.EXPERTS, 50, 100, now_s=3.0)
+        assert meter.take(ProgressKind.EXPERTS, 10, 100, now_s=4.0).bytes_per_s == 0.0
+
+    def test_given_rate_is_taken(self) -> None:
+        progress = ProgressMeter().take(ProgressKind.PREPARE, 40, 100, 0.0, bytes_per_s=20.0)
+        assert progress.seconds_left == 3.0
+
+
+class TestThinking:
+    @pytest.mark.parametrize(
+        ("text", "split"),
+        [
+            ("", ThoughtSplit("", "", is_open=False)),
+            ("Paris.", ThoughtSplit("", "Paris.", is_open=False)),
+            ("<think>hm</think>\n\nParis.", ThoughtSplit("hm", "Paris.", is_open=False)),
+            ("\n<think>\nhm\n</think>Paris.", ThoughtSplit("hm", "Paris.", is_open=False)),
+            ("hm</think>Paris.", ThoughtSplit("hm", "Paris.", is_open=False)),
+            ("<think>hm", ThoughtSplit("hm", "", is_open=True)),
+            ("<think>", ThoughtSplit("", "", is_open=True)),
+            ("use <think>x</think>", ThoughtSplit("", "use <think>x</think>", is_open=False)),
+            ("a <", ThoughtSplit("", "a <", is_open=False)),
+        ],
+    )
+    def test_text_is_parted(self, text: str, split: ThoughtSplit) -> None:
+        assert split_thinking(text) == split
+
+    @given(
+        thinking=st.text("ab \n</>", max_size=12).filter(lambda text: CLOSE_MARK not in text),
+        answer=st.text("ab \n<", max_size=12),
+        is_marked=st.booleans(),
+    )
+    def test_no_part_of_a_mark_is_shown_while_text_grows(
+        self, thinking: str, answer: str, is_marked: bool
+    ) -> None:
+        text = f"{OPEN_MARK}{thinking}{CLOSE_MARK}{answer}" if is_marked else answer
+        for end in range(len(text) + 1):
+            split = split_thinking(text[:end], is_growing=True)
+            shown = split.thinking + split.answer
+            for mark in (OPEN_MARK, CLOSE_MARK):
+                assert mark not in shown
+            if not is_marked:
+                assert answer.startswith(split.answer)
+            else:
+                assert answer.lstrip().startswith(split.answer)
+                assert not split.answer or not split.is_open
+        assert split_thinking(text).answer == (answer.lstrip() if is_marked else answer)
+
+
+class TestTitles:
+    @pytest.mark.parametrize(
+        ("question", "title"),
+        [
+            ("Why is bread sour?", "Why is bread sour?"),
+            ("  # Fix\n\nmy `csv`  script ", "Fix my csv script"),
+            ("***", "***"),
+            (
+                "Why does my sourdough taste more sour in winter than in summer?",
+                "Why does my sourdough taste more sour in winter…",
+            ),
+            ("長" * 60, "長" * (MAX_TITLE_LENGTH - 1) + "…"),
+        ],
+    )
+    def test_title_is_the_beginning_of_the_question(self, question: str, title: str) -> None:
+        assert title_of(question) == title
+
+    @given(st.text(min_size=1))
+    def test_title_is_never_too_long(self, question: str) -> None:
+        assert len(title_of(question)) <= MAX_TITLE_LENGTH
+
+
+class TestFolders:
+    def test_home_variable_holds_everything(self, tmp_path: Path) -> None:
+        folders = app_folders({"LARDER_HOME": str(tmp_path)})
+        assert folders.settings_file == tmp_path / "settings" / "settings.json"
+        assert folders.library_file == tmp_path / "data" / "library.json"
+        assert folders.chats_file == tmp_path / "data" / "chats.db"
+        assert folders.runtime_log == tmp_path / "logs" / "runtime.log"
+        assert folders.crash_log == tmp_path / "logs" / "window-crash.log"
+
+    def test_system_folders_are_named_after_the_program(self) -> None:
+        folders = app_folders({})
+        for folder in (folders.settings, folders.data, folders.logs):
+            assert "larder" in folder.parts
+
+    def test_demo_is_named_then_built_then_installed(self, tmp_path: Path) -> None:
+        named = demo_folder({"LARDER_DEMO_DIR": str(tmp_path / "mine")}, tmp_path)
+        assert named == tmp_path / "mine"
+        installed = tmp_path / "resources" / "demo" / "larder-demo"
+        assert demo_folder({}, tmp_path) == installed
+        built = tmp_path / "build" / "demo" / "larder-demo"
+        built.mkdir(parents=True)
+        assert demo_folder({}, tmp_path) == built
+
+    def test_same_folder_ignores_how_it_is_written(self) -> None:
+        assert same_folder("/models/a/", "/models/./a")
+        assert not same_folder("/models/a", "/models/b")
+
+
+class TestGrowingAnswer:
+    @given(st.lists(st.tuples(st.text(max_size=4), st.lists(st.integers(0, 9), max_size=2))))
+    def test_pieces_add_up_whenever_they_are_looked_at(
+        self, pieces: list[tuple[str, list[int]]]
+    ) -> None:
+        answer = GrowingAnswer(1, Message(2, Role.ASSISTANT, "", end=AnswerEnd.GROWING))
+        assert answer.is_empty
+        for index, (text, token_ids) in enumerate(pieces):
+            answer.add(text, token_ids)
+            if index % 2:
+                assert answer.message.end is AnswerEnd.GROWING
+        ended = answer.ended(AnswerEnd.STOPPED)
+        assert ended.text == "".join(text for text, _ in pieces)
+        assert list(ended.token_ids) == [item for _, ids in pieces for item in ids]
+
+
+class TestTelemetry:
+    def test_samples_are_kept_up_to_a_limit(self, qtbot: QtBot) -> None:
+        state = TelemetryState()
+        assert state.latest is None
+        for number in range(MAX_SAMPLES + 5):
+            state.add(some_sample(number))
+        assert state.latest == some_sample(MAX_SAMPLES + 4)
+        assert [sample.num_tokens for sample in state.samples] == list(range(5, MAX_SAMPLES + 5))
+        with qtbot.waitSignal(state.sampled):
+            state.clear()
+        assert state.samples == []
