@@ -20,7 +20,8 @@ _Q8_MAX = 127
 _Q4_MIN, _Q4_MAX = -8, 7
 _Q4_ENDS = (-9.0, -8.4, -8.0, -7.6, -7.2, 6.4, 6.8, 7.2, 7.7)
 """Levels, between the outermost ones, at which the largest weight of a group is tried."""
-_SLICE_ROWS = 512
+_SLICE_WEIGHTS = 1 << 15
+"""Weights packed at a time: their work arrays stay in a core's cache."""
 
 
 def pack(weight_format: WeightFormat, array: Floats) -> Bytes:
@@ -85,12 +86,13 @@ def _bf16_of(array: Floats) -> npt.NDArray[np.uint16]:
 
 
 def _in_slices(array: Floats, pack_slice: Callable[[Floats], Bytes]) -> Bytes:
-    """Pack some rows at a time, so that work memory stays small beside a large matrix."""
+    """Pack some row blocks at a time, so that work memory stays small beside a large matrix."""
     if not np.isfinite(array).all():
         raise ValueError("a weight is not finite")
+    num_rows = max(1, _SLICE_WEIGHTS // array.shape[1] // ROW_BLOCK) * ROW_BLOCK
     parts = [
-        pack_slice(_grouped(array[start : start + _SLICE_ROWS]))
-        for start in range(0, len(array), _SLICE_ROWS)
+        pack_slice(_grouped(array[start : start + num_rows]))
+        for start in range(0, len(array), num_rows)
     ]
     return np.concatenate(parts)
 
@@ -98,11 +100,10 @@ def _in_slices(array: Floats, pack_slice: Callable[[Floats], Bytes]) -> Bytes:
 def _grouped(array: Floats) -> Floats:
     """Pad and return as ``[blocks, ROW_BLOCK, groups, GROUP_SIZE]``."""
     rows, columns = array.shape
-    padded = np.zeros((-(-rows // ROW_BLOCK) * ROW_BLOCK, -(-columns // GROUP_SIZE) * GROUP_SIZE))
+    num_blocks, num_groups = -(-rows // ROW_BLOCK), -(-columns // GROUP_SIZE)
+    padded = np.zeros((num_blocks * ROW_BLOCK, num_groups * GROUP_SIZE), np.float32)
     padded[:rows, :columns] = array
-    return padded.astype(np.float32).reshape(
-        -1, ROW_BLOCK, padded.shape[1] // GROUP_SIZE, GROUP_SIZE
-    )
+    return padded.reshape(num_blocks, ROW_BLOCK, num_groups, GROUP_SIZE)
 
 
 def _f16_scales(scales: Floats) -> Floats:
@@ -114,8 +115,9 @@ def _f16_scales(scales: Floats) -> Floats:
 def _levels(groups: Floats, scales: Floats, lowest: int, highest: int) -> Floats:
     """Return the nearest levels of weights under one scale for each group; scale 0 gives 0."""
     inverse = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales != 0)
-    nearest: Floats = np.clip(np.rint(groups * inverse[..., None]), lowest, highest)
-    return nearest
+    levels: Floats = groups * inverse[..., None]
+    np.rint(levels, out=levels)
+    return np.clip(levels, lowest, highest, out=levels)
 
 
 def _with_scales(scales: Floats, weights: Bytes) -> Bytes:
@@ -149,11 +151,13 @@ def _q4_scales(groups: Floats) -> Floats:
     for end in _Q4_ENDS:
         first = _f16_scales(largest / np.float32(end))
         levels = _levels(groups, first, _Q4_MIN, _Q4_MAX)
-        norm = np.square(levels).sum(axis=-1)
-        fitted = np.divide((levels * groups).sum(axis=-1), norm, out=first.copy(), where=norm != 0)
+        norm = np.einsum("brgk,brgk->brg", levels, levels)
+        along = np.einsum("brgk,brgk->brg", levels, groups)
+        fitted = np.divide(along, norm, out=first.copy(), where=norm != 0)
         scales = _f16_scales(fitted)
         levels = _levels(groups, scales, _Q4_MIN, _Q4_MAX)
-        error = np.square(levels * scales[..., None] - groups).sum(axis=-1)
+        rest = levels * scales[..., None] - groups
+        error = np.einsum("brgk,brgk->brg", rest, rest)
         is_better = error < least
         best = np.where(is_better, scales, best)
         least = np.where(is_better, error, least)
