@@ -1,9 +1,9 @@
 """``larderctl`` and ``python -m runtime.cli``: the entry point."""
 
 import argparse
+import contextlib
 import faulthandler
 import functools
-import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from runtime.protocol.errors import ErrorReport
 from runtime.protocol.messages import CommandFailed
 from runtime.service.folders import find_folders
 from runtime.service.guard import run_guarded
-from runtime.service.log import ErrorLog, open_log, start_logging
+from runtime.service.log import ErrorLog, logging_to, open_log
 from runtime.service.parentage import die_with_input, die_with_parent
 from runtime.service.version import runtime_version
 from runtime.service.workshop import WorkshopOptions, make_service
@@ -43,7 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         die_with_input()
     if getattr(options, "machine", None) is not None:
         os.environ[MACHINE_VARIABLE] = os.path.abspath(options.machine)  # noqa: PTH100
-    error_log = _start_log()
+    with contextlib.ExitStack() as log:
+        return _run_guarded(options, _open_log(log))
+
+
+def _run_guarded(options: argparse.Namespace, error_log: ErrorLog) -> int:
+    """Run a command; whatever goes wrong becomes a sentence and an exit status."""
     status = 0
 
     def work() -> None:
@@ -110,19 +115,18 @@ def _leave_closed_pipe() -> int:
     return EXIT_PIPE_CLOSED
 
 
-def _start_log() -> ErrorLog:
+def _open_log(log: contextlib.ExitStack) -> ErrorLog:
     """Log to the error stream when debugging, else to a file, else not at all."""
     if os.environ.get(DEBUG_VARIABLE) == "1":
         faulthandler.enable()
-        start_logging(sys.stderr)
+        log.enter_context(logging_to(sys.stderr))
         return ErrorLog()
     path = find_folders().logs / "larderctl.log"
     try:
-        stream = os.fdopen(open_log(path), "a", encoding="utf-8")
+        stream = log.enter_context(os.fdopen(open_log(path), "a", encoding="utf-8"))
     except OSError:
-        logging.getLogger().addHandler(logging.NullHandler())
         return ErrorLog()
-    start_logging(stream)
+    log.enter_context(logging_to(stream))
     return ErrorLog(str(path))
 
 

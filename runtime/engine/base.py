@@ -59,8 +59,10 @@ class CancelToken:
 class Engine(Protocol):
     """Something that answers conversations with one model.
 
-    Threads: all methods but ``sample`` are called by one thread, the engine thread; ``sample`` by
-    the telemetry thread at any time after ``load`` returned.
+    Threads: all methods but ``sample`` and ``count_tokens`` are called by one thread, the engine
+    thread. ``sample`` is called by the telemetry thread at any time after ``load`` returned;
+    ``count_tokens`` by the thread that answers questions, also during an answer, but never while
+    the engine thread is in ``start`` or waits for its first event.
     """
 
     def load(

@@ -70,12 +70,11 @@ class Desk:
                 machine = self._planning.describe(question.folders)
                 request.close(MachineDescribed(request_id=request_id, machine=machine))
             case CountTokens():
-                loaded = self._room.require_loaded()
-                num_tokens = loaded.engine.count_tokens(question.conversation)
+                num_tokens, context_tokens = self._room.count_tokens(question.conversation)
                 request.close(
                     TokensCounted(
                         request_id=request_id,
                         prompt_tokens=num_tokens,
-                        context_tokens=loaded.model.context_tokens,
+                        context_tokens=context_tokens,
                     )
                 )

@@ -2,10 +2,12 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
 
-from runtime.engine.base import Engine
+from runtime.engine.base import Engine, EngineEvent
 from runtime.errors import CancelledError, LarderError
+from runtime.protocol.chat import ChatMessage
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
     GenerationCancelled,
@@ -50,6 +52,8 @@ class EngineRoom:
         self._stages = stages
         self._error_log = error_log
         self._loaded: Loaded | None = None
+        self._reading = threading.Lock()
+        """Held while a prompt is turned into tokens, which one thread at a time may do."""
         self._worker = Worker("engine")
 
     def load(self, request: Request, command: LoadModel) -> None:
@@ -60,12 +64,11 @@ class EngineRoom:
         """Answer the command's conversation; the stage is generating already."""
         self._submit(request, lambda: self._generate(request, command))
 
-    def require_loaded(self) -> Loaded:
-        """Return what is loaded; raise ``NO_MODEL_LOADED`` if nothing is."""
-        loaded = self._loaded
-        if loaded is None:
-            raise LarderError(ErrorCode.NO_MODEL_LOADED)
-        return loaded
+    def count_tokens(self, conversation: Sequence[ChatMessage]) -> tuple[int, int]:
+        """Return the tokens of a conversation and of the context, also during an answer."""
+        loaded = self._require_loaded()
+        with self._reading:
+            return loaded.engine.count_tokens(conversation), loaded.model.context_tokens
 
     def sample(self, interval_s: float) -> TelemetrySample | None:
         """Return what happened in the interval, None without a loaded model."""
@@ -109,13 +112,11 @@ class EngineRoom:
         request.close(ModelLoaded(request_id=request.request_id, model=model))
 
     def _generate(self, request: Request, command: StartGeneration) -> None:
-        engine = self.require_loaded().engine
+        engine = self._require_loaded().engine
         is_ended = False
         with contextlib.ExitStack() as undo:
             undo.callback(self._stages.become, Stage.READY)
-            for event in engine.start(
-                request.request_id, command.conversation, command.sampling, request.cancel
-            ):
+            for event in self._start(engine, request, command):
                 if isinstance(event, GenerationFinished | GenerationCancelled):
                     # Ready before anybody can see it, so that the next question is not refused.
                     undo.close()
@@ -124,6 +125,27 @@ class EngineRoom:
                 else:
                     request.tell(event)
             assert is_ended, "the engine ended an answer without saying so"
+
+    def _start(
+        self, engine: Engine, request: Request, command: StartGeneration
+    ) -> Iterator[EngineEvent]:
+        """Yield the events of an answer; the prompt is read before the first of them."""
+        with self._reading:
+            events = iter(
+                engine.start(
+                    request.request_id, command.conversation, command.sampling, request.cancel
+                )
+            )
+            first = next(events)
+        yield first
+        yield from events
+
+    def _require_loaded(self) -> Loaded:
+        """Return what is loaded; raise ``NO_MODEL_LOADED`` if nothing is."""
+        loaded = self._loaded
+        if loaded is None:
+            raise LarderError(ErrorCode.NO_MODEL_LOADED)
+        return loaded
 
     def _close(self) -> None:
         loaded, self._loaded = self._loaded, None

@@ -1,8 +1,10 @@
 """The log of a process: one UTF-8 file that is rotated by size at start."""
 
+import contextlib
 import logging
 import os
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -35,13 +37,22 @@ def _rotate(path: Path) -> None:
                 _logger.info("log %s stays where it is: %s", newer.name, error)
 
 
-def start_logging(stream: TextIO) -> None:
-    """Send all log records to a stream, unless something else takes them already."""
-    logging.basicConfig(
-        stream=stream,
-        level=logging.INFO,
-        format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s",
+@contextlib.contextmanager
+def logging_to(stream: TextIO) -> Iterator[None]:
+    """Send all log records to a stream for a while."""
+    root = logging.getLogger()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
     )
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
 
 
 class ErrorLog:

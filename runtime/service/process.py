@@ -15,7 +15,7 @@ from runtime.service.channel import Channel, ExitStatus
 from runtime.service.engine_loader import EngineKind
 from runtime.service.folders import find_folders
 from runtime.service.handles import send_output_to
-from runtime.service.log import ErrorLog, open_log, start_logging
+from runtime.service.log import ErrorLog, logging_to, open_log
 from runtime.service.parentage import die_with_parent, step_back
 from runtime.service.workshop import WorkshopOptions, make_service
 
@@ -33,21 +33,20 @@ def run_process(streams: tuple[int, int], arguments: Sequence[str]) -> int:
     folders = find_folders()
     log_path: Path = options.log or folders.logs / "runtime.log"
     place = _redirect(log_path)
-    start_logging(sys.stderr)
     faulthandler.enable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
     step_back()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    _logger.info("runtime started: %s", " ".join(arguments))
-
     error_log = ErrorLog(place)
     channel = Channel(*streams, leaving=_arm_watchdog, leave=_leave, error_log=error_log)
     making = WorkshopOptions(
         engine=options.engine, script=options.script, tokens_per_s=options.rate
     )
-    status = channel.serve(functools.partial(make_service, making, error_log))
-    _leave(status)
+    with logging_to(sys.stderr):
+        _logger.info("runtime started: %s", " ".join(arguments))
+        status = channel.serve(functools.partial(make_service, making, error_log))
+        _leave(status)
     return status
 
 
