@@ -1,6 +1,7 @@
 """What each tensor of a checkpoint is for, checked against what the spec needs."""
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable
 
@@ -14,6 +15,8 @@ from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry
 
 FORMATS = {"F32": WeightFormat.F32, "F16": WeightFormat.F16, "BF16": WeightFormat.BF16}
+MAX_MISSING = 4096
+"""So many missing tensors are counted; a config that asks for more is not followed further."""
 _MAX_LISTED = 20
 
 
@@ -66,22 +69,29 @@ def assign_roles(family: Family, spec: ModelSpec, shards: Shards) -> Roles:
         bias = f"{stem}{dot}bias"
         if kind == "weight" and bias in shards.tensors and bias not in dense_shapes:
             roles.mismatched.append((bias, "a bias", "no bias"))
-    shapes = expert_shapes(spec)
-    format_by_part: dict[ExpertPart, WeightFormat] = {}
-    for layer in spec.moe_layers:
-        for number in range(spec.num_experts):
-            expert = ExpertId(layer, number)
-            parts: dict[ExpertPart, TensorEntry] = {}
-            for part, shape in shapes.items():
-                entry = roles.take(shards, family.expert_name(expert, part), shape)
-                if entry is not None:
-                    parts[part] = entry
-                    expected = format_by_part.setdefault(ExpertPart.GATE, entry.format)
-                    if entry.format is not expected:
-                        roles.mismatched.append((entry.name, entry.format, expected))
-            if len(parts) == len(shapes):
-                roles.experts[expert] = parts
+    _assign_experts(roles, family, spec, shards)
     return roles
+
+
+def _assign_experts(roles: Roles, family: Family, spec: ModelSpec, shards: Shards) -> None:
+    """Look up the routed experts; all of them have to be stored in one format."""
+    shapes = expert_shapes(spec)
+    format_of_all: WeightFormat | None = None
+    for layer, number in itertools.product(spec.moe_layers, range(spec.num_experts)):
+        if len(roles.missing) >= MAX_MISSING:
+            return
+        expert = ExpertId(layer, number)
+        parts: dict[ExpertPart, TensorEntry] = {}
+        for part, shape in shapes.items():
+            entry = roles.take(shards, family.expert_name(expert, part), shape)
+            if entry is None:
+                continue
+            format_of_all = format_of_all or entry.format
+            if entry.format is not format_of_all:
+                roles.mismatched.append((entry.name, entry.format, format_of_all))
+            parts[part] = entry
+        if len(parts) == len(shapes):
+            roles.experts[expert] = parts
 
 
 def role_problems(roles: Roles, shards: Shards) -> Iterable[LarderError]:

@@ -104,11 +104,11 @@ def test_store_read_tensor_gives_the_published_bytes(case: Case) -> None:
         assert buffer == data
 
 
-def test_store_reads_into_typed_views_and_parts_of_buffers(case: Case) -> None:
+def test_store_reads_into_part_of_a_buffer(case: Case) -> None:
     expert = case.experts[-1]
     buffer = bytearray(3 * PAGE_BYTES + case.store.layout.record_bytes)
     view = memoryview(buffer)[PAGE_BYTES : PAGE_BYTES + case.store.layout.record_bytes]
-    case.store.read_expert(expert, view.cast("f"))
+    case.store.read_expert(expert, view)
     case.check(expert, bytearray(view))
     assert buffer[:PAGE_BYTES] == bytes(PAGE_BYTES)
 

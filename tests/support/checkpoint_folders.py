@@ -176,7 +176,7 @@ def edit_json(path: Path, **changes: object) -> None:
 
 
 def write_tokenizer(folder: Path) -> None:
-    """Write a byte-level tokenizer without merges: one id for each byte, then the special tokens."""
+    """Write a byte-level tokenizer without merges: an id for each byte, then the special tokens."""
     vocabulary = {letter: number for number, letter in enumerate(_byte_letters())}
     added = [
         {
@@ -191,7 +191,7 @@ def write_tokenizer(folder: Path) -> None:
         for number, content in enumerate(SPECIAL_TOKENS)
     ]
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-    tokenizer = {
+    tokenizer: dict[str, object] = {
         "version": "1.0",
         "truncation": None,
         "padding": None,

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -59,7 +60,7 @@ def test_reads_that_fail_on_the_way_are_translated(
     (tmp_path / "a").write_bytes(b"12345")
 
     class Failing:
-        def __enter__(self) -> "Failing":
+        def __enter__(self) -> Self:
             return self
 
         def __exit__(self, *_: object) -> None:

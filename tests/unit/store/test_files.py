@@ -44,7 +44,7 @@ def test_files_go_on_where_a_short_read_stopped(path: str, monkeypatch: pytest.M
     def short_read(descriptor: int, targets: list[memoryview], offset: int) -> int:
         return whole_read(descriptor, [targets[0][:7]], offset)
 
-    monkeypatch.setattr(files.os, "preadv", short_read)
+    monkeypatch.setattr(os, "preadv", short_read)
     opened = WeightFiles([path])
     assert read(opened, path, 3, [20, 7, 1]) == DATA[3:31]
     opened.close()
@@ -67,7 +67,7 @@ def test_files_translate_an_error_of_the_drive(path: str, monkeypatch: pytest.Mo
     def fail(descriptor: int, targets: list[memoryview], offset: int) -> int:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(files.os, "preadv", fail)
+    monkeypatch.setattr(os, "preadv", fail)
     opened = WeightFiles([path])
     with pytest.raises(LarderError) as caught:
         read(opened, path, 8, [10])
@@ -80,12 +80,21 @@ def test_files_translate_an_error_of_the_drive(path: str, monkeypatch: pytest.Mo
     opened.close()
 
 
-def test_files_that_cannot_all_be_opened_leave_none_open(tmp_path: Path, path: str) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+def test_files_that_cannot_all_be_opened_leave_none_open(
+    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[int] = []
+    close = files._PositionedFile.close
+
+    def noted_close(file: files._PositionedFile) -> None:
+        closed.append(file.descriptor)
+        close(file)
+
+    monkeypatch.setattr(files._PositionedFile, "close", noted_close)
     with pytest.raises(LarderError) as caught:
         WeightFiles([path, str(tmp_path / "gone")])
     assert caught.value.code is ErrorCode.DRIVE_READ_FAILED
     with pytest.raises(LarderError) as caught:
         WeightFiles([path, str(tmp_path)])
     assert caught.value.code is ErrorCode.FILE_UNREADABLE
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(closed) == 2

@@ -1,6 +1,7 @@
 """Prepared copies that are damaged, incomplete or of another model."""
 
 import dataclasses
+import zlib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from runtime.prepare.prepare import prepare_model
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import PAGE_BYTES, ExpertId
-from runtime.store import prepared
 from runtime.store.checkpoint import CheckpointStore
 from runtime.store.open import open_store
 from runtime.store.prepared import PreparedStore
@@ -70,13 +70,13 @@ def test_prepared_store_reads_once_more_before_it_gives_up(
     store = PreparedStore(copy)
     buffer = memoryview(bytearray(store.layout.record_bytes))
     checks: list[int] = []
-    whole = prepared.zlib.crc32
+    whole = zlib.crc32
 
     def wrong_once(data: memoryview) -> int:
         checks.append(len(data))
         return whole(data) ^ (len(checks) == 1)
 
-    monkeypatch.setattr(prepared.zlib, "crc32", wrong_once)
+    monkeypatch.setattr(zlib, "crc32", wrong_once)
     store.read_expert(ExpertId(0, 0), buffer)
     assert store.num_bytes_read == 2 * store.layout.record_bytes
     store.read_expert(ExpertId(0, 0), buffer)
