@@ -30,11 +30,11 @@ RECENT_REUSE = 0.30
 
 NATIVE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
     {
-        WeightFormat.F32: 0.60,
-        WeightFormat.F16: 0.50,
-        WeightFormat.BF16: 0.50,
-        WeightFormat.Q8_G32: 0.45,
-        WeightFormat.Q4_G32: 0.30,
+        WeightFormat.F32: 0.80,
+        WeightFormat.F16: 0.75,
+        WeightFormat.BF16: 0.75,
+        WeightFormat.Q8_G32: 0.70,
+        WeightFormat.Q4_G32: 0.45,
     }
 )
 REFERENCE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
@@ -64,11 +64,11 @@ class CostConstants:
     """Time of a layer that does not depend on its weights: many small operations."""
     token_s: float = 0.001
     """The same for a token: sampling, text, messages."""
-    flops_per_core: float = 15e9
+    flops_per_core: float = 30e9
     """Multiplications and additions per second and core while a prompt is read."""
     miss_s: float = 0.0002
     """Time of a read from the drive that does not depend on its size."""
-    assumed_ram_bytes_per_s: float = 10e9
+    assumed_ram_bytes_per_s: float = 12e9
     assumed_drive_bytes_per_s: float = 500e6
     kv_depth_tokens: int = 512
     """Length of conversation that a forecast is made for."""

@@ -142,6 +142,7 @@ def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> Placem
         division=division,
         room=room,
         budget_bytes=budget,
+        ram_bytes=sum(ram_parts.values()),
         tiers=tiers,
         forecast=predicted,
         copy=copy,

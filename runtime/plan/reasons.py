@@ -21,6 +21,8 @@ class Facts:
     division: Division
     room: Room
     budget_bytes: int
+    ram_bytes: int
+    """What the plan takes of it."""
     tiers: list[TierShare]
     forecast: Forecast | None
     copy: PreparedCopy | None
@@ -45,14 +47,13 @@ def _reason(code: ReasonCode, **parameters: str | float) -> Reason:
 def _placement(facts: Facts) -> list[Reason]:
     drive = next((share for share in facts.tiers if share.tier is Tier.DRIVE), None)
     if drive is None:
-        return [
-            _reason(
-                ReasonCode.FITS_IN_RAM,
-                num_experts=facts.needs.num_all_slots,
-                needed_bytes=facts.needs.all_ram_bytes,
-                budget_bytes=facts.budget_bytes,
-            )
-        ]
+        fits = _reason(
+            ReasonCode.FITS_IN_RAM,
+            num_experts=facts.needs.num_all_slots,
+            needed_bytes=facts.ram_bytes,
+            budget_bytes=facts.budget_bytes,
+        )
+        return [fits, _limit(facts)] if _is_shortened(facts) else [fits]
     reads = _reason(
         ReasonCode.READS_FROM_DRIVE,
         num_experts=drive.num_experts,
@@ -87,8 +88,12 @@ def _limit(facts: Facts) -> Reason:
     )
 
 
+def _is_shortened(facts: Facts) -> bool:
+    return facts.division.context_tokens < facts.needs.wanted_context_tokens
+
+
 def _context(facts: Facts) -> list[Reason]:
-    if facts.division.context_tokens >= facts.needs.wanted_context_tokens:
+    if not _is_shortened(facts):
         return []
     return [
         _reason(

@@ -182,15 +182,16 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
             " are read for each token."
         ),
         ReasonCode.RAM_LIMITED_BY_FREE: (
-            "{free_bytes} of memory are free, and {reserve_bytes} are left to the system; the whole"
-            " model would need {needed_bytes}."
+            "{free_bytes} of memory are free, and {reserve_bytes} are left to the system; all of"
+            " the model with its full context would need {needed_bytes}."
         ),
         ReasonCode.RAM_LIMITED_BY_CONTROL_GROUP: (
-            "The system limits this program to {limit_bytes} of memory; the whole model would need"
-            " {needed_bytes}."
+            "The system limits this program to {limit_bytes} of memory; all of the model with its"
+            " full context would need {needed_bytes}."
         ),
         ReasonCode.RAM_LIMITED_BY_BUDGET: (
-            "Your RAM budget is {budget_bytes}; the whole model would need {needed_bytes}."
+            "Your RAM budget is {budget_bytes}; all of the model with its full context would need"
+            " {needed_bytes}."
         ),
         ReasonCode.CONTEXT_SHORTENED: (
             "The context is {context_tokens} tokens instead of {wanted_tokens}, to leave memory for"

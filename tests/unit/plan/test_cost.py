@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.plan.cost import CostConstants, Rates, Reads, forecast, hit_ratio, rates_of
+from runtime.plan.cost import (
+    NATIVE_EFFICIENCY,
+    CostConstants,
+    Rates,
+    Reads,
+    forecast,
+    hit_ratio,
+    rates_of,
+)
 from runtime.protocol.values import WeightFormat
 from tests.support.plan_cases import FOLDER, machine, spec
 
@@ -62,7 +70,9 @@ def test_hit_ratio_more_slots_never_fewer_hits(
 def test_forecast_in_ram_follows_the_bytes() -> None:
     costs = CostConstants(layer_s=0, token_s=0, kv_depth_tokens=0)
     found = forecast(MODEL, READS, NATIVE, ALL, costs=costs)
-    seconds = 3e9 / (20e9 * 0.5) + 48 * 8 * 2_654_208 / (20e9 * 0.3)
+    dense_rate = 20e9 * NATIVE_EFFICIENCY[WeightFormat.BF16]
+    expert_rate = 20e9 * NATIVE_EFFICIENCY[WeightFormat.Q4_G32]
+    seconds = 3e9 / dense_rate + 48 * 8 * 2_654_208 / expert_rate
     assert found.decode_tokens_per_s_low == pytest.approx(0.65 / seconds)
     assert found.decode_tokens_per_s_high == pytest.approx(1.4 / seconds)
     assert found.drive_bytes_per_token == 0

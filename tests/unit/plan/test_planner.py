@@ -209,11 +209,20 @@ def test_plan_small_memory_shortens_the_context() -> None:
     plan = plans(ram_bytes=exact.min_ram_bytes + 200 * 1024**2)[0]
     assert 512 <= plan.context_tokens < 8192
     assert plan.context_tokens % 64 == 0
+    assert ReasonCode.RAM_LIMITED_BY_BUDGET in codes(plan)
     (reason,) = [item for item in plan.reasons if item.code is ReasonCode.CONTEXT_SHORTENED]
     assert reason.parameters == {
         "context_tokens": plan.context_tokens,
         "wanted_tokens": 8192,
     }
+
+
+def test_plan_all_experts_fit_with_a_short_context_says_both() -> None:
+    small = spec(num_layers=2, num_experts=8, top_k=2, expert_width=32)
+    plan = plans(small, ram_bytes=plans(small)[0].all_ram_bytes - 1)[0]
+    assert drive_experts(plan) == 0
+    assert {ReasonCode.FITS_IN_RAM, ReasonCode.CONTEXT_SHORTENED} <= codes(plan)
+    assert ReasonCode.RAM_LIMITED_BY_BUDGET in codes(plan)
 
 
 def test_plan_context_asked_for_is_kept() -> None:
