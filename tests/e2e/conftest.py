@@ -22,7 +22,7 @@ def demo_window(
     """A first start: the demo model loads by itself; greedy, so that answers repeat."""
     monkeypatch.setenv("LARDER_DEMO_DIR", str(demo_folder))
     driver = WindowDriver(qtbot, StartOptions())
-    driver.program.settings.change(sampling=SamplingSettings(temperature=0.0))
+    driver.program.settings.change(sampling=SamplingSettings(temperature=0.0, max_tokens=120))
     yield driver
     driver.close()
 

@@ -16,6 +16,7 @@ from app.views.models_view import ModelsView
 from app.views.pieces import Card
 from app.views.plan_card import PlanCard
 from app.views.rail import Page
+from runtime.protocol.chat import Role
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.values import Tier
@@ -66,7 +67,7 @@ def test_stop_during_the_answer_keeps_what_was_said_and_can_go_on(
     assert ready_window.wait_for_answer()
 
 
-def test_stop_during_the_prompt_ends_in_a_stopped_answer(ready_window: WindowDriver) -> None:
+def test_stop_during_the_prompt_leaves_the_question_and_a_ready_model(ready_window: WindowDriver) -> None:
     program = ready_window.program
     program.chat.ask("Count the words. " + "bread and salt and oil " * 1200)
     ready_window.qtbot.waitUntil(
@@ -74,9 +75,9 @@ def test_stop_during_the_prompt_ends_in_a_stopped_answer(ready_window: WindowDri
     )
     ready_window.press(Qt.Key.Key_Escape)
     ready_window.wait_for_answer()
-    assert program.chat.messages[-1].end is AnswerEnd.STOPPED
-    assert program.chat.messages[-1].text == ""
+    assert [message.role for message in program.chat.messages] == [Role.USER]
     assert program.session.stage is Stage.READY
+    assert program.chat.can_ask
 
 
 def test_over_long_prompt_gets_a_sentence_with_numbers(ready_window: WindowDriver) -> None:
