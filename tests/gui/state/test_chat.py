@@ -24,6 +24,7 @@ from runtime.protocol.messages import (
     TokensGenerated,
 )
 from tests.support.fake_client import FakeClient
+from tests.support.unnarrowed import now
 from tests.support.window_values import some_error, some_stats
 
 
@@ -58,13 +59,13 @@ class TestAsking:
     def test_question_and_answer_are_kept_with_ids_and_statistics(
         self, chat: ChatState, client: FakeClient, qtbot: QtBot
     ) -> None:
-        assert chat.can_ask
-        assert chat.chat_id is None
+        assert now(chat.can_ask)
+        assert now(chat.chat_id) is None
         assert chat.title == ""
         assert chat.ask("What is the capital of France?")
-        assert chat.is_answering
-        assert chat.is_answering_here
-        assert not chat.can_ask
+        assert now(chat.is_answering)
+        assert now(chat.is_answering_here)
+        assert not now(chat.can_ask)
         assert chat.title == "What is the capital of France?"
         with qtbot.waitSignal(chat.answer_grew):
             write(client, "Par", 5)
@@ -79,7 +80,7 @@ class TestAsking:
         assert last.model_name == "tiny"
         assert chat.context_used_tokens == 120
         assert chat.context_tokens == 4096
-        assert chat.can_ask
+        assert now(chat.can_ask)
 
     @pytest.mark.parametrize("text", ["", "  \n"])
     def test_nothing_is_not_asked(self, chat: ChatState, client: FakeClient, text: str) -> None:
@@ -143,7 +144,7 @@ class TestAsking:
     ) -> None:
         with qtbot.waitSignal(ready_session.failed):
             assert chat.ask("x" * (17 << 20))
-        assert not chat.is_answering
+        assert not now(chat.is_answering)
         assert len(chat.messages) == 1
 
 
@@ -194,14 +195,14 @@ class TestEndings:
         assert chat.messages[-1].end is AnswerEnd.CUT_OFF
         assert chat.messages[-1].text == "half"
         assert chat.context_tokens == 0
-        assert not chat.can_ask
+        assert not now(chat.can_ask)
 
     def test_event_after_the_end_changes_nothing(self, chat: ChatState, client: FakeClient) -> None:
         chat._on_event(TokensGenerated(request_id=1, token_ids=[1], text="late"))
         assert chat.messages == []
         chat.ask("one")
         chat._on_event(CancelAccepted(request_id=1, was_running=False))
-        assert chat.is_answering
+        assert now(chat.is_answering)
 
     def test_closing_saves_the_growing_answer(
         self,
@@ -286,8 +287,8 @@ class TestList:
         write(client, "a", 1)
         chat.new_chat()
         assert chat.messages == []
-        assert chat.is_answering
-        assert not chat.is_answering_here
+        assert now(chat.is_answering)
+        assert not now(chat.is_answering_here)
         with qtbot.assertNotEmitted(chat.answer_grew):
             write(client, "b", 2)
             chat._show_growth()
@@ -316,13 +317,13 @@ class TestList:
         assert first is not None
         chat.delete_chat(first)
         assert chat.chats == []
-        assert chat.chat_id is None
-        assert chat.can_undo_delete
+        assert now(chat.chat_id) is None
+        assert now(chat.can_undo_delete)
         chat.undo_delete()
         assert chat.chat_id == first
         assert texts(chat) == ["one", "first"]
         chat.undo_delete()
-        assert not chat.can_undo_delete
+        assert not now(chat.can_undo_delete)
 
     def test_deleting_the_chat_that_is_answered_stops_the_answer(
         self, chat: ChatState, client: FakeClient
@@ -334,7 +335,7 @@ class TestList:
         chat.ask("one")
         chat.delete_chat(old)
         assert client.count(CancelRequest) == 0
-        assert chat.is_answering_here
+        assert now(chat.is_answering_here)
         assert chat.chat_id is not None
         chat.delete_chat(chat.chat_id)
         assert client.count(CancelRequest) == 1
@@ -406,17 +407,17 @@ class TestNotices:
             pass
         assert noticed.args is not None
         assert noticed.args[0] is ChatNotice.NOT_SAVED
-        assert not chat.is_saved
+        assert not now(chat.is_saved)
         assert chat._retry_timer.isActive()
         talk(chat, client, "one", "first")
         chat._retry()
-        assert not chat.is_saved
+        assert not now(chat.is_saved)
         place.unlink()
         with qtbot.waitSignal(chat.noticed) as noticed:
             chat._retry()
         assert noticed.args is not None
         assert noticed.args[0] is ChatNotice.SAVED_AGAIN
-        assert chat.is_saved
+        assert now(chat.is_saved)
         chat.close()
         again = ChatState(place / "chats.db", ready_session, settings)
         assert [heading.title for heading in again.chats] == ["one"]

@@ -22,6 +22,7 @@ from app.state.chat_database import (
 from app.state.chat_store import ChatStore
 from app.state.chat_values import AnswerEnd, ChatNotice, Message
 from runtime.protocol.chat import Role
+from tests.support.unnarrowed import now
 from tests.support.window_values import some_stats
 
 
@@ -352,12 +353,12 @@ class TestFullDrive:
         store._database.connection.execute(f"PRAGMA max_page_count={used + 2}")
         new = add_talk(store, "new", "words " * 20_000)
         assert notices(store) == [ChatNotice.NOT_SAVED]
-        assert not store.is_saved
+        assert not now(store.is_saved)
         store.delete_chat(old)
         assert titles(store) == ["new"]
         assert store.try_to_save()
         assert notices(store) == [ChatNotice.SAVED_AGAIN]
-        assert store.is_saved
+        assert now(store.is_saved)
         store.close()
         again = ChatStore(path, clock)
         assert titles(again, "words") == ["new"]
@@ -370,7 +371,7 @@ class TestFullDrive:
         shared = add_talk(store, "shared")
         make_read_only(store)
         mine = add_talk(store, "mine")
-        assert not store.is_saved
+        assert not now(store.is_saved)
         other = ChatStore(path, clock)
         other.rename_chat(shared, "renamed elsewhere")
         other.close()
@@ -426,7 +427,7 @@ class TestFullDrive:
         store._now = lambda: 0.0
         with pytest.raises(sqlite3.IntegrityError):
             store.new_chat("same id")
-        assert store.is_saved
+        assert now(store.is_saved)
         assert titles(store) == ["mine"]
 
     def test_commit_that_fails_after_ending_its_transaction_is_told(self, store: ChatStore) -> None:

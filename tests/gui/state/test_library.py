@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 from app.state import library as library_module
 from app.state.library import LibraryState
 from runtime.protocol.messages import HeartbeatSent, ModelInspected, ModelLoaded, ModelPlanned
+from tests.support.unnarrowed import now
 from tests.support.window_values import (
     some_forecast,
     some_loaded,
@@ -67,11 +68,11 @@ def test_library_refresh_sees_folders_come_and_go(path: Path, tmp_path: Path, qt
     folder = tmp_path / "model"
     library = LibraryState(path)
     library.note(ModelInspected(request_id=1, report=some_report(str(folder))))
-    assert library.models[0].is_missing
+    assert now(library.models[0].is_missing)
     folder.mkdir()
     with qtbot.waitSignal(library.changed):
         library.refresh()
-    assert not library.models[0].is_missing
+    assert not now(library.models[0].is_missing)
     with qtbot.assertNotEmitted(library.changed):
         library.refresh()
 

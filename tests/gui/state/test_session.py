@@ -40,6 +40,7 @@ from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import WeightFormat
 from tests.support.fake_client import FakeClient
+from tests.support.unnarrowed import now
 from tests.support.window_values import (
     FOLDER,
     some_error,
@@ -94,12 +95,12 @@ def plan_candidate(session: Session, client: FakeClient, *plans: PlacementPlan) 
 
 class TestStart:
     def test_session_before_start_has_no_runtime(self, session: Session) -> None:
-        assert session.stage is Stage.NO_RUNTIME
+        assert now(session.stage) is Stage.NO_RUNTIME
 
     def test_session_opened_is_idle_and_asks_for_the_machine(
         self, open_session: Session, client: FakeClient
     ) -> None:
-        assert open_session.stage is Stage.IDLE
+        assert now(open_session.stage) is Stage.IDLE
         command = client.last(DescribeMachine)
         client.answer(MachineDescribed(request_id=command.request_id, machine=some_machine()))
         assert open_session.machine == some_machine()
@@ -116,7 +117,7 @@ class TestStart:
     ) -> None:
         session.start()
         session.drop_folder(FOLDER)
-        assert session.stage is Stage.INSPECTING
+        assert now(session.stage) is Stage.INSPECTING
         assert client.sent == []
         client.open()
         assert client.last(InspectModel).folder == FOLDER
@@ -127,11 +128,11 @@ class TestCandidate:
         self, open_session: Session, client: FakeClient
     ) -> None:
         open_session.drop_folder(FOLDER)
-        assert open_session.stage is Stage.INSPECTING
+        assert now(open_session.stage) is Stage.INSPECTING
         answer_inspect(client)
-        assert open_session.stage is Stage.PLANNING
+        assert now(open_session.stage) is Stage.PLANNING
         answer_plan(client, some_plan(), some_plan(PlanKind.EIGHT_BIT, needs_prepare=True))
-        assert open_session.stage is Stage.PLANNED
+        assert now(open_session.stage) is Stage.PLANNED
         candidate = open_session.candidate
         assert candidate is not None
         assert candidate.chosen is PlanKind.EXACT
@@ -147,13 +148,13 @@ class TestCandidate:
         plan_candidate(open_session, client)
         open_session.choose_plan(PlanKind.FOUR_BIT)
         assert open_session.candidate is not None
-        assert open_session.candidate.chosen is PlanKind.EXACT
+        assert now(open_session.candidate.chosen) is PlanKind.EXACT
 
     def test_broken_model_is_not_planned(self, open_session: Session, client: FakeClient) -> None:
         open_session.drop_folder(FOLDER)
         answer_inspect(client, some_error())
         assert client.count(PlanModel) == 0
-        assert open_session.stage is Stage.IDLE
+        assert now(open_session.stage) is Stage.IDLE
         assert open_session.candidate is not None
         assert not open_session.candidate.can_load
         open_session.set_context(2048)
@@ -191,7 +192,7 @@ class TestCandidate:
         open_session.drop_folder(FOLDER)
         command = client.last(InspectModel)
         client.answer(CancelAccepted(request_id=command.request_id, was_running=False))
-        assert open_session.stage is Stage.INSPECTING
+        assert now(open_session.stage) is Stage.INSPECTING
 
     def test_limits_changed_while_planning_plan_again_with_the_newest(
         self, open_session: Session, client: FakeClient, settings: SettingsState
@@ -203,9 +204,9 @@ class TestCandidate:
         answer_plan(client, some_plan())
         assert client.count(PlanModel) == 3
         assert client.last(PlanModel).budgets.ram_bytes == 3 << 30
-        assert open_session.stage is Stage.PLANNING
+        assert now(open_session.stage) is Stage.PLANNING
         answer_plan(client, some_plan())
-        assert open_session.stage is Stage.PLANNED
+        assert now(open_session.stage) is Stage.PLANNED
         assert settings.values.ram_budget_bytes == open_session.ram_budget_bytes == 3 << 30
 
     def test_choice_survives_a_new_plan_while_it_exists(
@@ -217,10 +218,10 @@ class TestCandidate:
         assert open_session.context_tokens == 2048
         answer_plan(client, some_plan(), some_plan(PlanKind.EIGHT_BIT))
         assert open_session.candidate is not None
-        assert open_session.candidate.chosen is PlanKind.EIGHT_BIT
+        assert now(open_session.candidate.chosen) is PlanKind.EIGHT_BIT
         open_session.set_context(1024)
         answer_plan(client, some_plan(), recommended=None)
-        assert open_session.candidate.chosen is PlanKind.EXACT
+        assert now(open_session.candidate.chosen) is PlanKind.EXACT
 
     def test_no_plans_leave_nothing_chosen(self, open_session: Session, client: FakeClient) -> None:
         open_session.drop_folder(FOLDER)
@@ -229,7 +230,7 @@ class TestCandidate:
         assert open_session.candidate is not None
         assert open_session.candidate.chosen_plan is None
         open_session.prepare_and_load()
-        assert open_session.stage is Stage.IDLE
+        assert now(open_session.stage) is Stage.IDLE
 
 
 class TestLoad:
@@ -243,12 +244,12 @@ class TestLoad:
     ) -> None:
         plan_candidate(open_session, client)
         open_session.prepare_and_load()
-        assert open_session.stage is Stage.LOADING
+        assert now(open_session.stage) is Stage.LOADING
         assert open_session.loading_folder == FOLDER
         answer_plan(client, some_plan(forecast=some_forecast()))
         with qtbot.waitSignal(open_session.model_loaded):
             answer_load(client)
-        assert open_session.stage is Stage.READY
+        assert now(open_session.stage) is Stage.READY
         assert open_session.can_answer
         assert open_session.loading_folder == ""
         assert open_session.loaded_plan == some_plan(forecast=some_forecast())
@@ -263,7 +264,7 @@ class TestLoad:
         plan_candidate(open_session, client, eight)
         open_session.prepare_and_load()
         answer_plan(client, eight)
-        assert open_session.stage is Stage.PREPARING
+        assert now(open_session.stage) is Stage.PREPARING
         command = client.last(PrepareModel)
         assert command.expert_format is WeightFormat.Q8_G32
         client.answer(
@@ -295,7 +296,7 @@ class TestLoad:
         assert open_session.progress is not None
         assert open_session.progress.kind is ProgressKind.DENSE
         answer_load(client)
-        assert open_session.stage is Stage.READY
+        assert now(open_session.stage) is Stage.READY
 
     def test_copy_that_is_not_found_again_ends_the_chain(
         self, open_session: Session, client: FakeClient
@@ -334,7 +335,7 @@ class TestLoad:
         assert open_session.error == problem
         assert client.count(LoadModel) == 0
         open_session.dismiss_error()
-        assert open_session.error is None
+        assert now(open_session.error) is None
 
     def test_wish_without_any_loadable_plan_tells_the_first_problem(
         self, open_session: Session, client: FakeClient
@@ -368,7 +369,7 @@ class TestLoad:
         error = some_error(ErrorCode.OUT_OF_MEMORY)
         client.answer(CommandFailed(request_id=client.last(LoadModel).request_id, error=error))
         assert open_session.error == error
-        assert open_session.stage is Stage.STOPPING
+        assert now(open_session.stage) is Stage.STOPPING
         client.end()
         client.open()
         assert open_session.error == error
@@ -381,7 +382,7 @@ class TestLoad:
         open_session.load_folder(FOLDER)
         wish = client.sent[1]
         client.answer(CancelAccepted(request_id=wish.request_id, was_running=False))
-        assert open_session.stage is Stage.LOADING
+        assert now(open_session.stage) is Stage.LOADING
 
     def test_failed_plan_leaves_the_runtime(
         self, open_session: Session, client: FakeClient
@@ -398,16 +399,16 @@ class TestLoad:
     ) -> None:
         session = ready_session
         session.drop_folder("/models/other")
-        assert session.stage is Stage.READY
+        assert now(session.stage) is Stage.READY
         answer_inspect(client)
         answer_plan(client, some_plan(folder="/models/other"))
         session.prepare_and_load()
-        assert session.stage is Stage.STOPPING
+        assert now(session.stage) is Stage.STOPPING
         assert session.loaded is None
         client.end()
         client.open()
         assert client.last(PlanModel).folder == "/models/other"
-        assert session.stage is Stage.LOADING
+        assert now(session.stage) is Stage.LOADING
 
     def test_second_wish_while_loading_replaces_the_first(
         self, open_session: Session, client: FakeClient
@@ -434,10 +435,10 @@ class TestLoad:
         self, ready_session: Session, client: FakeClient
     ) -> None:
         ready_session.unload()
-        assert ready_session.stage is Stage.STOPPING
+        assert now(ready_session.stage) is Stage.STOPPING
         client.end()
         client.open()
-        assert ready_session.stage is Stage.IDLE
+        assert now(ready_session.stage) is Stage.IDLE
         assert ready_session.loaded_plan is None
         ready_session.unload()
         assert client.stops == [False]
@@ -465,7 +466,7 @@ class TestCancel:
         session.load_folder(FOLDER)
         session.close_candidate()
         session.cancel()
-        assert session.stage is Stage.NO_RUNTIME
+        assert now(session.stage) is Stage.NO_RUNTIME
 
     def test_cancelled_preparation_keeps_the_runtime(
         self, open_session: Session, client: FakeClient
@@ -486,13 +487,13 @@ class TestCancel:
         open_session.cancel()
         assert client.count(CancelRequest) == 1
         assert client.last(CancelRequest).target_request_id == preparing.request_id
-        assert open_session.stage is Stage.STOPPING
+        assert now(open_session.stage) is Stage.STOPPING
         client.answer(
             CancelAccepted(request_id=client.last(CancelRequest).request_id, was_running=True)
         )
         client.answer(PrepareCancelled(request_id=preparing.request_id, kept_bytes=5))
-        assert open_session.stage is Stage.IDLE
-        assert open_session.error is None
+        assert now(open_session.stage) is Stage.IDLE
+        assert now(open_session.error) is None
         assert client.stops == []
 
     @pytest.mark.parametrize("ending", ["cancelled", "loaded", "failed"])
@@ -520,11 +521,11 @@ class TestCancel:
             }[ending]
         )
         assert open_session.loaded is None
-        assert open_session.error is None
+        assert now(open_session.error) is None
         assert client.stops == [False]
         client.end()
         client.open()
-        assert open_session.stage is Stage.IDLE
+        assert now(open_session.stage) is Stage.IDLE
 
     def test_load_that_does_not_stop_is_ended_by_force(
         self, open_session: Session, client: FakeClient, qtbot: QtBot
@@ -546,17 +547,17 @@ class TestDeath:
     ) -> None:
         with qtbot.waitSignal(ready_session.failed):
             error = client.crash()
-        assert ready_session.stage is Stage.FAILED
+        assert now(ready_session.stage) is Stage.FAILED
         assert ready_session.error == error
         assert ready_session.outcome is not None
         assert ready_session.outcome.log_lines == ("last",)
         assert ready_session.loaded is None
         ready_session.restart_runtime()
-        assert ready_session.error is None
+        assert now(ready_session.error) is None
         client.open()
         answer_plan(client, some_plan())
         answer_load(client)
-        assert ready_session.stage is Stage.READY
+        assert now(ready_session.stage) is Stage.READY
         ready_session.restart_runtime()
         assert client.num_starts == 2
 
@@ -566,7 +567,7 @@ class TestDeath:
         open_session.load_folder(FOLDER)
         answer_plan(client, some_plan())
         client.crash()
-        assert open_session.stage is Stage.FAILED
+        assert now(open_session.stage) is Stage.FAILED
         open_session.restart_runtime()
         client.open()
         assert client.count(LoadModel) == 1
@@ -587,7 +588,7 @@ class TestDeath:
         open_session.drop_folder(FOLDER)
         client.open()
         assert client.last(InspectModel).folder == FOLDER
-        assert open_session.stage is Stage.INSPECTING
+        assert now(open_session.stage) is Stage.INSPECTING
 
     def test_model_wanted_on_a_dead_runtime_starts_a_new_one(
         self, ready_session: Session, client: FakeClient
@@ -602,8 +603,8 @@ class TestDeath:
         self, ready_session: Session, client: FakeClient
     ) -> None:
         ready_session.shutdown()
-        assert ready_session.stage is Stage.NO_RUNTIME
-        assert ready_session.error is None
+        assert now(ready_session.stage) is Stage.NO_RUNTIME
+        assert now(ready_session.error) is None
         assert ready_session.loaded is None
 
 
@@ -625,7 +626,7 @@ class TestAnswers:
             [QUESTION], SamplingSettings(), lambda _: stages.append(ready_session.stage)
         )
         assert started
-        assert ready_session.stage is Stage.ANSWERING
+        assert now(ready_session.stage) is Stage.ANSWERING
         assert not self.ask(ready_session, [])
         command = client.last(StartGeneration)
         client.answer(
@@ -646,7 +647,7 @@ class TestAnswers:
         )
         client.answer(event)
         assert heard == [event]
-        assert ready_session.stage is Stage.READY
+        assert now(ready_session.stage) is Stage.READY
 
     def test_stop_cancels_the_running_answer_only(
         self, ready_session: Session, client: FakeClient
@@ -660,7 +661,7 @@ class TestAnswers:
         client.answer(
             CancelAccepted(request_id=client.last(CancelRequest).request_id, was_running=True)
         )
-        assert ready_session.stage is Stage.ANSWERING
+        assert now(ready_session.stage) is Stage.ANSWERING
 
     def test_crash_while_answering_loses_the_answer_once(
         self, ready_session: Session, client: FakeClient, qtbot: QtBot
@@ -689,7 +690,7 @@ class TestAnswers:
             assert not ready_session.start_answer(long, SamplingSettings(), lambda _: None)
         assert failed.args is not None
         assert failed.args[0].code is ErrorCode.CONVERSATION_INVALID
-        assert ready_session.stage is Stage.READY
+        assert now(ready_session.stage) is Stage.READY
 
 
 class TestTelemetry:

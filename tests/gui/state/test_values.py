@@ -17,6 +17,7 @@ from app.state.stages import Stage, StageFacts, stage_of
 from app.state.telemetry import MAX_SAMPLES, TelemetryState
 from app.state.thinking import CLOSE_MARK, OPEN_MARK, ThoughtSplit, split_thinking
 from runtime.protocol.chat import Role
+from tests.support.unnarrowed import now
 from tests.support.window_values import some_sample
 
 
@@ -193,7 +194,7 @@ class TestGrowingAnswer:
 class TestTelemetry:
     def test_samples_are_kept_up_to_a_limit(self, qtbot: QtBot) -> None:
         state = TelemetryState()
-        assert state.latest is None
+        assert now(state.latest) is None
         for number in range(MAX_SAMPLES + 5):
             state.add(some_sample(number))
         assert state.latest == some_sample(MAX_SAMPLES + 4)
