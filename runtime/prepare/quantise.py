@@ -8,7 +8,7 @@ from runtime.kernels.formats import Bytes, Floats, pack, unpack
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ROW_BLOCK, ExpertLayout, ExpertPart, MatrixLayout, matrix_bytes
 
-_CHUNK_WEIGHTS = 1 << 18
+_CHUNK_WEIGHTS = 1 << 17
 
 
 def convert_rows(source: Bytes, chunk: "Chunk") -> Bytes:
