@@ -55,7 +55,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     if options.version:
         from importlib.metadata import version
 
-        parser.exit(0, f"larder {version('larder')}\n")
+        if sys.stdout is not None:
+            sys.stdout.write(f"larder {version('larder')}\n")
+        parser.exit()
     return options
 
 

@@ -34,7 +34,8 @@ def size(num_bytes: float) -> str:
         return f"{num_bytes / MIB_BYTES:.0f}{_SPACE}MiB"
     if num_bytes >= KIB_BYTES:
         return f"{num_bytes / KIB_BYTES:.0f}{_SPACE}KiB"
-    return trn("{count} byte", "{count} bytes", round(num_bytes)).format(count=round(num_bytes))
+    whole = round(num_bytes)
+    return trn("{count} byte", "{count} bytes", whole).format(count=whole).replace(" ", _SPACE)
 
 
 def size_of(done_bytes: float, total_bytes: float) -> str:
