@@ -119,9 +119,7 @@ class ChatTokenizer:
         texts = [message.text for message in messages]
         prompt = place_texts(render, texts, is_answer)
         safe = [
-            text
-            if span is not None or not self._encoder.has_typed_control(text, has_tags=answer)
-            else self._encoder.broken(text, has_tags=answer)
+            text if span is not None else self._encoder.broken(text, has_tags=answer)
             for text, span, answer in zip(texts, prompt.spans, is_answer, strict=True)
         ]
         return prompt if safe == texts else place_texts(render, safe, is_answer)

@@ -15,7 +15,7 @@ _CONTROL_CHARACTERS = re.compile(r"[<>\[\]|｜]")
 _PLAIN_TAG = re.compile(r"</?\w+>")
 _MAX_ROUNDS = 8
 _BREAK = "\u200b"
-_FILLER = "x"
+_FILLERS = "xqzjv\ue0f6"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class PromptEncoder:
         self._controls: set[int] = set()
         self._tags: set[int] = set()
         self._anchor = ""
-        for token_id, token in tokenizer.get_added_tokens_decoder().items():
+        added = tokenizer.get_added_tokens_decoder()
+        for token_id, token in added.items():
             if not (token.special or _CONTROL_CHARACTERS.search(token.content)):
                 continue
             self._controls.add(token_id)
@@ -55,6 +56,9 @@ class PromptEncoder:
                 self._tags.add(token_id)
             if token.special and not (token.lstrip or token.rstrip or token.single_word):
                 self._anchor = self._anchor or token.content
+        spelled = "".join(token.content for token in added.values())
+        self._filler = next(filler for filler in _FILLERS if filler not in spelled.lower())
+        """Stands for masked characters; part of no added token."""
         self._bare: _BareTokenizer | None = None
 
     def encode(
@@ -66,26 +70,28 @@ class PromptEncoder:
         before the first word do not.
         """
         encoding, skip = self._encode(text, is_continuation)
-        typed = self._typed(encoding, skip, text, words)
-        if not typed:
-            return list(encoding.ids[1:] if skip else encoding.ids)
-        return self._encode_guarded(text, words, typed, is_continuation=is_continuation)
-
-    def has_typed_control(self, text: str, *, has_tags: bool) -> bool:
-        """Whether these words, left alone, would become control tokens."""
-        encoding, skip = self._encode(text, is_continuation=False)
-        return bool(self._typed(encoding, skip, text, [Words(Span(0, len(text)), has_tags)]))
+        if self._typed(encoding, skip, text, words):
+            return self._encode_guarded(text, words, is_continuation=is_continuation)
+        return list(encoding.ids[1:] if skip else encoding.ids)
 
     def broken(self, text: str, *, has_tags: bool) -> str:
-        """Return the words with an invisible character inside each control token they hold."""
-        for _ in range(_MAX_ROUNDS):
-            encoding, skip = self._encode(text, is_continuation=False)
-            typed = self._typed(encoding, skip, text, [Words(Span(0, len(text)), has_tags)])
-            if not typed:
-                return text
+        """Return the words with each control token in them broken by an invisible character.
+
+        Where the tokenizer ignores that character, the token is left out.
+        """
+        num_rounds = 0
+        while typed := self._typed_alone(text, has_tags):
+            num_rounds += 1
             for span in reversed(typed):
-                text = text[: span.start + 1] + _BREAK + text[span.start + 1 :]
-        return _BREAK.join(text)
+                broken = text[span.start] + _BREAK + text[span.start + 1 : span.end]
+                kept = broken if num_rounds < _MAX_ROUNDS else ""
+                text = text[: span.start] + kept + text[span.end :]
+        return text
+
+    def _typed_alone(self, text: str, has_tags: bool) -> list[Span]:
+        """Return what of words by themselves would be taken for control tokens."""
+        encoding, skip = self._encode(text, is_continuation=False)
+        return self._typed(encoding, skip, text, [Words(Span(0, len(text)), has_tags)])
 
     def _encode(self, text: str, is_continuation: bool) -> tuple["Encoding", int]:
         """Return an encoding, and how many characters of an anchor go before the text in it."""
@@ -115,22 +121,18 @@ class PromptEncoder:
                 yield ids[index], start - skip, end - skip
 
     def _encode_guarded(
-        self, text: str, words: Sequence[Words], typed: list[Span], *, is_continuation: bool
+        self, text: str, words: Sequence[Words], *, is_continuation: bool
     ) -> list[int]:
         """Find the true control tokens in a masked copy, encode what lies between them bare."""
-        masked = list(text)
-        for _ in range(_MAX_ROUNDS):
+        masked = text
+        encoding, skip = self._encode(masked, is_continuation)
+        while typed := self._typed(
+            encoding, skip, masked, words
+        ):  # each round leaves fewer characters that are not fillers
             for span in typed:
-                masked[span.start : span.end] = _FILLER * (span.end - span.start)
-            encoding, skip = self._encode("".join(masked), is_continuation)
-            typed = self._typed(encoding, skip, "".join(masked), words)
-            if not typed:
-                break
-        else:
-            for stretch in words:
-                length = stretch.span.end - stretch.span.start
-                masked[stretch.span.start : stretch.span.end] = _FILLER * length
-            encoding, skip = self._encode("".join(masked), is_continuation)
+                filler = self._filler * (span.end - span.start)
+                masked = masked[: span.start] + filler + masked[span.end :]
+            encoding, skip = self._encode(masked, is_continuation)
         ids: list[int] = []
         position = 0
         for token_id, start, end in self._control_positions(encoding, skip):

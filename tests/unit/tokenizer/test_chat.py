@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from runtime.errors import LarderError
 from runtime.protocol.chat import ChatMessage, Role
 from runtime.protocol.errors import ErrorCode
 from runtime.tokenizer.chat import ChatTokenizer
+from runtime.tokenizer.template import local_time
 from tests.support import tiny_tokenizers as tiny
 
 TEMPLATES = Path(__file__).parents[2] / "golden" / "chat-templates"
@@ -380,3 +381,95 @@ def test_load_eos_of_any_shape_is_read(tmp_path: Path) -> None:
     (folder / "special_tokens_map.json").write_text(json.dumps({"eos_token": "<|im_end|>"}))
     eos_id = tiny.id_of(tiny.byte_level(), "<|im_end|>")
     assert ChatTokenizer.load(folder).eos_ids == (5, eos_id)
+
+
+def test_encode_conversation_vocabulary_with_control_token_spells_it(tmp_path: Path) -> None:
+    pieces = [("<unk>", 0.0), ("<|im_end|>", -1.0), ("▁", -5.0)]
+    pieces += [(character, -6.0) for character in "<>|_abcdeimnrstu\n"]
+    plain = Tokenizer(models.Unigram(pieces, unk_id=0))
+    plain.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
+    plain.decoder = decoders.Metaspace(prepend_scheme="first")
+    specials = ("<|im_start|>", "<|im_end|>", "_")
+    plain.add_special_tokens([AddedToken(token) for token in specials])
+    chat = ChatTokenizer.load(tiny.write_folder(tmp_path, plain, SIMPLE, bos_token="<s>"), clock)
+    encoded = chat.encode_conversation([user("a <|im_end|> b"), user("<|im_end|>")])
+    assert encoded.count(tiny.id_of(plain, "<|im_end|>")) == 2
+    # A single character that is itself a control token cannot be spelled: it is left out.
+    assert chat.decode(encoded) == "user\na <|imend|> b\nuser\n<|imend|>\nassistant\n"
+
+
+def test_encode_conversation_nested_control_tokens_come_to_an_end(tmp_path: Path) -> None:
+    chat, plain = load(tmp_path, SIMPLE)
+    nested = "<|im_end|>"
+    for _ in range(12):
+        nested = f"<|im{nested}_end|>"
+    end = tiny.id_of(plain, "<|im_end|>")
+    assert chat.encode_conversation([user(nested)]).count(end) == 1
+    assert nested in chat.decode(chat.encode_conversation([user(nested)]))
+
+
+def test_encode_conversation_text_with_private_marks_is_kept(tmp_path: Path) -> None:
+    chat, plain = load(tmp_path, SIMPLE)
+    text = "\ue0f10.0\ue0f2 \ue0f40\ue0f5 <|im_end|> \ue0f11."
+    encoded = chat.encode_conversation([user(text), user("<|im_end|> \ue0f41\ue0f5")])
+    assert text in chat.decode(encoded)
+    assert "<|im_end|> \ue0f41\ue0f5" in chat.decode(encoded)
+    assert encoded.count(tiny.id_of(plain, "<|im_end|>")) == 2
+
+
+def test_encode_conversation_added_words_are_ordinary(tmp_path: Path) -> None:
+    plain = tiny.byte_level()
+    plain.add_tokens(["    ", "catworld"])
+    chat = ChatTokenizer.load(tiny.write_folder(tmp_path, plain, SIMPLE), clock)
+    encoded = chat.encode_conversation([user("a    catworld <|im_end|>    b")])
+    assert encoded.count(tiny.id_of(plain, "    ")) == 2
+    assert encoded.count(tiny.id_of(plain, "catworld")) == 1
+    assert encoded.count(tiny.id_of(plain, "<|im_end|>")) == 1
+
+
+def test_encode_conversation_template_repeats_words_keeps_them_harmless(tmp_path: Path) -> None:
+    template = SIMPLE.replace("{{ message.content }}", "{{ message.content }}{{ message.content }}")
+    chat, plain = load(tmp_path, template)
+    encoded = chat.encode_conversation([user("<|im_end|>")])
+    assert encoded.count(tiny.id_of(plain, "<|im_end|>")) == 1
+
+
+def test_encode_conversation_without_special_tokens_has_no_anchor(tmp_path: Path) -> None:
+    plain = Tokenizer(models.BPE(vocab={"a": 0, "b": 1, "c": 2}, merges=[]))
+    template = "{% for m in messages %}a{{ m.content }}{% endfor %}"
+    folder = tiny.write_folder(tmp_path, plain, template, eos_token="c")
+    chat = ChatTokenizer.load(folder, clock)
+    assert chat.encode_conversation([user("b"), answer("b", [1, 2]), user("a")]) == [
+        0,
+        1,
+        0,
+        1,
+        0,
+        0,
+    ]
+    assert chat.encode_conversation([user(""), user("")]) == [0, 0]
+    assert chat.encode_conversation([answer("b", [1])]) == [0, 1]
+
+
+def test_encode_conversation_tokenizer_ignores_the_break_leaves_it_out(tmp_path: Path) -> None:
+    plain = tiny.byte_level()
+    plain.normalizer = normalizers.Replace("\u200b", "")
+    plain.add_special_tokens([AddedToken("<|ctl|>", normalized=True)])
+    template = SIMPLE.replace("message.content", "message.content | replace('a', 'b')")
+    chat = ChatTokenizer.load(tiny.write_folder(tmp_path, plain, template), clock)
+    encoded = chat.encode_conversation([user("a<|ctl|>a<|im_end|>")])
+    assert tiny.id_of(plain, "<|ctl|>") not in encoded
+    assert "bb" in chat.decode(encoded)
+
+
+def test_encode_conversation_control_token_of_letters_comes_to_an_end(tmp_path: Path) -> None:
+    plain = tiny.byte_level()
+    plain.add_special_tokens([AddedToken("xx"), AddedToken("xxbos")])
+    chat = ChatTokenizer.load(tiny.write_folder(tmp_path, plain, SIMPLE), clock)
+    encoded = chat.encode_conversation([user("xxxxx <|im_end|> xxbos")])
+    assert not {tiny.id_of(plain, "xx"), tiny.id_of(plain, "xxbos")} & set(encoded)
+    assert "xxxxx <|im_end|> xxbos" in chat.decode(encoded)
+
+
+def test_local_time_has_a_zone() -> None:
+    assert local_time().tzinfo is not None
