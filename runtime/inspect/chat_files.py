@@ -23,12 +23,13 @@ def read_config(folder: Path, name: str) -> ConfigReader:
     try:
         return ConfigReader(parse_object(data), str(path))
     except JsonRefusedError as cause:
-        found = LFS_REASON if data.startswith(LFS_MARK) else str(cause)
+        is_pointer = data.startswith(LFS_MARK)
+        found = "a Git LFS pointer, not downloaded yet" if is_pointer else f"broken ({cause})"
         raise LarderError(
             ErrorCode.CONFIG_INVALID,
             file=shown(str(path)),
-            field=name,
-            found=found or "nothing",
+            field="the text",
+            found=found,
             expected="valid JSON",
         ) from cause
 

@@ -43,7 +43,7 @@ class Shards:
                 ErrorCode.SHARD_MISSING,
                 file=shown(name),
                 num_tensors=len(mapped),
-                first_tensor=mapped[0] if mapped else "",
+                first_tensor=mapped[0] if mapped else "unknown",
             )
         except LarderError as error:
             self.broken[name] = error

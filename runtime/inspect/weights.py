@@ -51,4 +51,5 @@ def _no_weights(place: Place) -> LarderError:
             "the safetensors version is needed"
         )
         return LarderError(ErrorCode.NOT_A_MODEL, folder=folder, reason=reason)
-    return LarderError(ErrorCode.SHARD_MISSING, file=SINGLE_NAME, num_tensors=0, first_tensor="")
+    reason = f"it holds no weight files such as {SINGLE_NAME}"
+    return LarderError(ErrorCode.NOT_A_MODEL, folder=folder, reason=reason)

@@ -161,7 +161,7 @@ def test_inspect_prepared_copy_asks_for_the_original(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("pytorch_model.bin", "pickle"), ("model.gguf", "GGUF"), ("weights.txt", "")],
+    [("pytorch_model.bin", "pickle"), ("model.gguf", "GGUF"), ("weights.txt", "no weight files")],
 )
 def test_inspect_folder_without_safetensors_says_what_is_needed(
     folder: Path, name: str, words: str
@@ -170,12 +170,8 @@ def test_inspect_folder_without_safetensors_says_what_is_needed(
         file.unlink()
     (folder / name).write_bytes(b"x")
     (problem,) = problems_of(folder)
-    if words:
-        assert problem.code is ErrorCode.NOT_A_MODEL
-        assert words in str(problem.parameters["reason"])
-    else:
-        assert problem.code is ErrorCode.SHARD_MISSING
-        assert problem.parameters["file"] == "model.safetensors"
+    assert problem.code is ErrorCode.NOT_A_MODEL
+    assert words in str(problem.parameters["reason"])
 
 
 def test_inspect_report_of_broken_folder_can_be_sent(folder: Path) -> None:
