@@ -1,12 +1,10 @@
 """What an answer cost in energy: measured where the system tells, estimated for the rest.
 
-The whole machine is charged for the time the answer took, because on a PC the seconds cost more
-than the reads; reads from the drive are added by a price per gigabyte.
+The whole PC is charged for the time the answer took, because at home the seconds cost more than
+the reads; reads from the drive are added at a price per gigabyte.
 """
 
-import dataclasses
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Sequence
 
 from runtime.protocol.values import EnergyEstimate, EnergyPart
 
@@ -15,73 +13,25 @@ DRIVE_J_PER_GB = 1.0
 ASSUMED_WATTS = 65.0
 """Power of a PC at work where nothing measures it."""
 REST_WATTS = 25.0
-"""Power of everything beside the processor package where only that is measured."""
-
-_RAPL_FOLDER = Path("/sys/class/powercap/intel-rapl:0")
-
-ReadJoules = Callable[[], float | None]
-"""Returns the processor's energy counter in joules, or None if it cannot be read."""
+"""Power of everything beside processor and memory where only these are measured."""
+BATTERY = "battery"
+"""Source that measures the whole PC."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class EnergyStart:
-    """The counter's value when an answer began."""
+def estimate_energy(
+    measured: Sequence[EnergyPart], seconds: float, drive_bytes_read: int
+) -> EnergyEstimate:
+    """Return the energy of ``seconds`` of work, part by part.
 
-    package_j: float | None
-
-
-class EnergyMeter:
-    """Estimates the energy of an answer from its seconds and its reads."""
-
-    def __init__(self, read_package_j: ReadJoules | None = None) -> None:
-        self._read_package_j = read_package_j or RaplCounter()
-
-    def start(self) -> EnergyStart:
-        """Return what a later ``estimate`` needs to know of now."""
-        return EnergyStart(self._read_package_j())
-
-    def estimate(self, since: EnergyStart, seconds: float, drive_bytes_read: int) -> EnergyEstimate:
-        """Return the energy since ``since``, part by part."""
-        package_j = self._read_package_j()
-        parts: list[EnergyPart] = []
-        if since.package_j is not None and package_j is not None and package_j > since.package_j:
-            joules = package_j - since.package_j
-            parts.append(EnergyPart(source="rapl:package", joules=joules, is_measured=True))
-            watts = REST_WATTS
-        else:
-            watts = ASSUMED_WATTS
-        parts.append(EnergyPart(source="assumed-watts", joules=watts * seconds, is_measured=False))
-        drive_j = drive_bytes_read / 1e9 * DRIVE_J_PER_GB
-        parts.append(EnergyPart(source="drive-reads", joules=drive_j, is_measured=False))
-        return EnergyEstimate(total_j=sum(part.joules for part in parts), parts=parts)
-
-
-class RaplCounter:
-    """Linux' energy counter of the first processor package, made to grow for ever.
-
-    The kernel's counter starts again at zero when it is full.
+    What ``measured`` leaves out is assumed: the whole PC, or what is beside the processor; a
+    battery leaves out nothing.
     """
-
-    def __init__(self, folder: Path = _RAPL_FOLDER) -> None:
-        self._energy_file = folder / "energy_uj"
-        self._range_uj = _read_number(folder / "max_energy_range_uj")
-        self._last_uj = 0
-        self._full_turns = 0
-
-    def __call__(self) -> float | None:
-        """Return joules, or None where the file cannot be read."""
-        now_uj = _read_number(self._energy_file)
-        if now_uj is None or self._range_uj is None:
-            return None
-        if now_uj < self._last_uj:
-            self._full_turns += 1
-        self._last_uj = now_uj
-        return (self._full_turns * self._range_uj + now_uj) / 1e6
-
-
-def _read_number(file: Path) -> int | None:
-    """Return the whole number in a file, or None."""
-    try:
-        return int(file.read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return None
+    parts = list(measured)
+    if all(part.source != BATTERY for part in parts):
+        watts = REST_WATTS if parts else ASSUMED_WATTS
+        drive_j = drive_bytes_read / 1e9 * DRIVE_J_PER_GB
+        parts += [
+            EnergyPart(source="assumed-watts", joules=watts * seconds, is_measured=False),
+            EnergyPart(source="drive-reads", joules=drive_j, is_measured=False),
+        ]
+    return EnergyEstimate(total_j=sum(part.joules for part in parts), parts=parts)

@@ -5,14 +5,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import psutil
+import torch
 
 from runtime.engine.base import CancelToken, EngineEvent, LoadProgress
 from runtime.errors import LarderError
 from runtime.generate.answer import Answer, AnswerRequest
-from runtime.generate.energy import EnergyMeter
 from runtime.generate.loading import LoadedParts, load_parts
 from runtime.generate.sampling import check_settings
 from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments
+from runtime.hardware.power import EnergyMeter
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels
 from runtime.protocol.chat import ChatMessage, SamplingSettings
@@ -43,6 +44,9 @@ class TieredEngine:
         draw_seed: Callable[[], int] = _draw_seed,
     ) -> None:
         self._kernels = choose_kernels() if kernels is None else kernels
+        if self._kernels.is_row_invariant:
+            # Native kernels bring their own threads; torch's would only be in their way.
+            torch.set_num_threads(1)
         self._draw_seed = draw_seed
         self._process = psutil.Process()
         self._counters = Counters()
@@ -56,8 +60,10 @@ class TieredEngine:
         if self._parts is not None:
             raise LarderError(ErrorCode.MODEL_ALREADY_LOADED, name=self._parts.name)
         started_s = self._instruments.clock()
-        base_bytes = self._resident_bytes()
-        parts = load_parts(plan, self._kernels, self._counters, progress, cancel)
+        parts = load_parts(
+            plan, self._kernels, self._counters, self._resident_bytes, progress, cancel
+        )
+        base_bytes = parts.base_bytes
         budget_bytes = parts.ledger.limit_bytes
         self._parts = parts
         self._ground = Ground(base_bytes, budget_bytes, plan.context_tokens, plan.forecast)

@@ -6,6 +6,9 @@ import dataclasses
 from runtime.engine.base import CancelToken, LoadProgress
 from runtime.errors import LarderError
 from runtime.generate.kv_cache import KvCache
+from runtime.generate.statistics import Probe
+from runtime.hardware.memory import host_memory, read_memory
+from runtime.hardware.system_files import SystemFiles
 from runtime.inspect.folder import inspect_folder
 from runtime.kernels.base import Kernels
 from runtime.memory.ledger import Ledger
@@ -18,6 +21,7 @@ from runtime.residency.dense import DensePart
 from runtime.residency.experts import CacheShape, ExpertCache
 from runtime.spec.footprint import prefill_chunk_tokens, work_bytes
 from runtime.spec.model import ModelSpec
+from runtime.spec.tensors import ExpertPart
 from runtime.store.open import open_store
 from runtime.telemetry.recorder import Counters
 from runtime.tokenizer.chat import ChatTokenizer
@@ -35,6 +39,8 @@ class LoadedParts:
     kv: KvCache
     model: Decoder
     eos_ids: frozenset[int]
+    base_bytes: int
+    """Resident size of the process before the first arena was made."""
     chunk_tokens: int
     """Prompt tokens that are computed together."""
     resources: contextlib.ExitStack
@@ -48,6 +54,7 @@ def load_parts(
     plan: PlacementPlan,
     kernels: Kernels,
     counters: Counters,
+    probe: Probe,
     progress: LoadProgress,
     cancel: CancelToken,
 ) -> LoadedParts:
@@ -58,6 +65,8 @@ def load_parts(
     progress(LoadStage.START, 0, 0)
     if plan.problem is not None:
         raise _error_of(plan.problem)
+    if plan.needs_prepare:
+        raise LarderError(ErrorCode.NOT_PREPARED, folder=plan.model_folder)
     inspection = inspect_folder(plan.model_folder)
     report, spec = inspection.report, inspection.spec
     if report.problems:
@@ -74,8 +83,10 @@ def load_parts(
         cancel.check()
         store = open_store(inspection, plan.store_folder)
         stack.callback(store.close)
-        budget_bytes = plan.budgets.ram_bytes
-        ledger = Ledger(plan.ram_bytes if budget_bytes is None else budget_bytes)
+        if store.layout[ExpertPart.GATE].format is not plan.expert_format:
+            raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
+        base_bytes = probe()
+        ledger = _open_ledger(plan)
         dense = DensePart(ledger, store.dense_tensors)
         stack.callback(dense.close)
         kv = KvCache(ledger, spec, plan.context_tokens)
@@ -97,9 +108,21 @@ def load_parts(
             kv=kv,
             model=model,
             eos_ids=frozenset((*spec.eos_ids, *tokenizer.eos_ids)),
+            base_bytes=base_bytes,
             chunk_tokens=chunk_tokens,
             resources=stack.pop_all(),
         )
+
+
+def _open_ledger(plan: PlacementPlan) -> Ledger:
+    """Return the account of the plan's budget; raise ``RAM_NOT_FREE`` if the PC has less now."""
+    free_bytes = int(read_memory(host_memory(), SystemFiles()).available.value)
+    if plan.ram_bytes > free_bytes:
+        raise LarderError(
+            ErrorCode.RAM_NOT_FREE, free_bytes=free_bytes, needed_bytes=plan.ram_bytes
+        )
+    budget_bytes = plan.budgets.ram_bytes
+    return Ledger(plan.ram_bytes if budget_bytes is None else budget_bytes)
 
 
 def _error_of(problem: ErrorReport) -> LarderError:

@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Callable
 
-from runtime.generate.energy import EnergyMeter
+from runtime.generate.energy import estimate_energy
+from runtime.hardware.power import EnergyMeter
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.values import Forecast
 from runtime.telemetry.recorder import Counters
@@ -47,7 +48,7 @@ class AnswerMeter:
         self._before = self.counters.copy()
         self._probe = instruments.probe
         self._energy = instruments.energy
-        self._energy_start = instruments.energy.start()
+        self._energy_before = instruments.energy.read()
         self._ground = ground
         self._first_token_s: float | None = None
         self._peak_bytes = 0
@@ -81,6 +82,7 @@ class AnswerMeter:
         first_token_s = now_s if self._first_token_s is None else self._first_token_s
         decode_s = now_s - first_token_s
         added = self.counters.since(self._before)
+        measured = self._energy.between(self._energy_before, self._energy.read())
         ground = self._ground
         return GenerationStats(
             prompt_tokens=prompt_tokens,
@@ -100,6 +102,6 @@ class AnswerMeter:
             peak_bytes=self._peak_bytes,
             context_tokens=ground.context_tokens,
             context_used_tokens=prompt_tokens + generated_tokens,
-            energy=self._energy.estimate(self._energy_start, total_s, added.drive_bytes_read),
+            energy=estimate_energy(measured, total_s, added.drive_bytes_read),
             predicted=ground.forecast,
         )

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import msgspec
+
 from runtime.inspect.folder import inspect_folder
+from runtime.prepare.prepare import prepare_model
 from runtime.protocol.model import TierShare
 from runtime.protocol.plan import PlacementPlan, PlanKind
-from runtime.protocol.values import Budgets, Forecast, Tier
+from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
 from runtime.spec.footprint import (
     PREFILL_CHUNK_TOKENS,
     dense_bytes,
@@ -23,6 +26,19 @@ FORECAST = Forecast(
     drive_bytes_per_token=0,
     basis="assumed",
 )
+
+
+def prepared_plan(folder: Path, copy_folder: Path, expert_format: WeightFormat) -> PlacementPlan:
+    """Return a plan over a copy in another format, which is written into ``copy_folder``."""
+    prepare_model(inspect_folder(str(folder)), expert_format, str(copy_folder))
+    kind = PlanKind.EIGHT_BIT if expert_format is WeightFormat.Q8_G32 else PlanKind.FOUR_BIT
+    return msgspec.structs.replace(
+        exact_plan(folder),
+        kind=kind,
+        store_folder=str(copy_folder),
+        expert_format=expert_format,
+        is_exact=False,
+    )
 
 
 def exact_plan(

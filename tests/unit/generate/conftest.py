@@ -2,6 +2,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from runtime.engine.base import CancelToken
 from runtime.generate.engine import TieredEngine
@@ -14,6 +15,12 @@ from tests.support.tiny_checkpoints import tiny_checkpoint
 
 OpenEngine = Callable[[PlacementPlan], TieredEngine]
 DRAWN_SEED = 77
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_torch_thread() -> None:
+    """Tiny matrices gain nothing from more, and lose much where others use the cores."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

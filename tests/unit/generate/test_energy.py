@@ -1,12 +1,15 @@
-from pathlib import Path
+import pytest
 
-from runtime.generate.energy import ASSUMED_WATTS, REST_WATTS, EnergyMeter, RaplCounter
+from runtime.generate.energy import ASSUMED_WATTS, REST_WATTS, estimate_energy
+from runtime.protocol.values import EnergyPart
 
 
-def test_energy_without_counter_charges_assumed_watts_and_reads() -> None:
-    meter = EnergyMeter(lambda: None)
+def measured(source: str, joules: float) -> EnergyPart:
+    return EnergyPart(source=source, joules=joules, is_measured=True)
 
-    estimate = meter.estimate(meter.start(), seconds=10.0, drive_bytes_read=3_000_000_000)
+
+def test_energy_nothing_measured_charges_assumed_watts_and_reads() -> None:
+    estimate = estimate_energy([], seconds=10.0, drive_bytes_read=3_000_000_000)
 
     assert {part.source: part.joules for part in estimate.parts} == {
         "assumed-watts": 10 * ASSUMED_WATTS,
@@ -16,31 +19,20 @@ def test_energy_without_counter_charges_assumed_watts_and_reads() -> None:
     assert not any(part.is_measured for part in estimate.parts)
 
 
-def test_energy_with_counter_measures_the_processor_and_assumes_the_rest() -> None:
-    values = iter([100.0, 150.0])
-    meter = EnergyMeter(lambda: next(values))
+def test_energy_processor_measured_assumes_the_rest_of_the_pc() -> None:
+    parts = [measured("rapl:package-0", 50.0), measured("rapl:dram-0", 5.0)]
 
-    estimate = meter.estimate(meter.start(), seconds=2.0, drive_bytes_read=0)
+    estimate = estimate_energy(parts, seconds=2.0, drive_bytes_read=0)
 
-    measured = [part for part in estimate.parts if part.is_measured]
-    assert [(part.source, part.joules) for part in measured] == [("rapl:package", 50.0)]
-    assert estimate.total_j == 50.0 + 2 * REST_WATTS
-
-
-def test_rapl_counter_that_starts_again_keeps_growing(tmp_path: Path) -> None:
-    (tmp_path / "max_energy_range_uj").write_text("1000000\n")
-    energy = tmp_path / "energy_uj"
-    energy.write_text("900000\n")
-    counter = RaplCounter(tmp_path)
-    before = counter()
-    energy.write_text("100000\n")
-    after = counter()
-
-    assert (before, after) == (0.9, 1.1)
+    assert estimate.total_j == pytest.approx(55.0 + 2 * REST_WATTS)
+    assert [part.source for part in estimate.parts if part.is_measured] == [
+        "rapl:package-0",
+        "rapl:dram-0",
+    ]
 
 
-def test_rapl_counter_that_is_missing_or_broken_gives_none(tmp_path: Path) -> None:
-    assert RaplCounter(tmp_path)() is None
-    (tmp_path / "max_energy_range_uj").write_text("1000000\n")
-    (tmp_path / "energy_uj").write_text("many\n")
-    assert RaplCounter(tmp_path)() is None
+def test_energy_battery_measured_assumes_nothing() -> None:
+    estimate = estimate_energy([measured("battery", 80.0)], 2.0, 5_000_000_000)
+
+    assert estimate.total_j == 80.0
+    assert len(estimate.parts) == 1

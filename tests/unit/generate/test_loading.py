@@ -14,9 +14,9 @@ from runtime.kernels.base import Kernels
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import MemoryPart, PlacementPlan
-from runtime.protocol.values import Budgets
+from runtime.protocol.values import Budgets, WeightFormat
 from tests.support.engine_runs import answer, user
-from tests.support.hand_made_plans import exact_plan
+from tests.support.hand_made_plans import exact_plan, prepared_plan
 from tests.unit.generate.conftest import OpenEngine, ignore_load_progress
 
 
@@ -166,3 +166,38 @@ def test_load_second_model_refused(open_engine: OpenEngine, qwen2_folder: Path) 
         engine.load(plan, ignore_load_progress, CancelToken())
 
     assert refused.value.code is ErrorCode.MODEL_ALREADY_LOADED
+
+
+def test_load_plan_that_is_not_prepared_refused(kernels: Kernels, qwen2_folder: Path) -> None:
+    plan = msgspec.structs.replace(exact_plan(qwen2_folder), needs_prepare=True)
+
+    assert refused_code(kernels, plan) is ErrorCode.NOT_PREPARED
+
+
+def test_load_store_of_another_format_refused_as_outdated(
+    kernels: Kernels, qwen2_folder: Path
+) -> None:
+    plan = msgspec.structs.replace(exact_plan(qwen2_folder), expert_format=WeightFormat.Q4_G32)
+
+    assert refused_code(kernels, plan) is ErrorCode.PLAN_OUTDATED
+
+
+def test_load_more_than_the_pc_has_refused(kernels: Kernels, qwen2_folder: Path) -> None:
+    plan = msgspec.structs.replace(exact_plan(qwen2_folder), ram_bytes=2**50)
+
+    assert refused_code(kernels, plan) is ErrorCode.RAM_NOT_FREE
+
+
+@pytest.mark.parametrize("expert_format", [WeightFormat.Q8_G32, WeightFormat.Q4_G32])
+def test_load_prepared_copy_answers_the_same_at_every_budget(
+    open_engine: OpenEngine, qwen2_folder: Path, tmp_path: Path, expert_format: WeightFormat
+) -> None:
+    question = [user("What is the capital of France?")]
+    plan = prepared_plan(qwen2_folder, tmp_path / "copy", expert_format)
+    small = msgspec.structs.replace(plan, slots_per_layer=[3, 4, 6])
+
+    whole = answer(open_engine(plan), question)
+    budgeted = answer(open_engine(small), question)
+
+    assert whole.token_ids == budgeted.token_ids
+    assert whole.stats.drive_bytes_read == 0 < budgeted.stats.drive_bytes_read

@@ -1,9 +1,16 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_torch_thread() -> None:
+    """Tiny matrices gain nothing from more, and lose much where others use the cores."""
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
