@@ -15,7 +15,7 @@ _CONTROL_CHARACTERS = re.compile(r"[<>\[\]|｜]")
 _PLAIN_TAG = re.compile(r"</?\w+>")
 _MAX_ROUNDS = 8
 _BREAK = "\u200b"
-_FILLERS = "xqzjv\ue0f6"
+_FILLERS = ("x", "q", "z", *map(chr, range(0xE000, 0xF8FF)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
