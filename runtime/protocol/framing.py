@@ -39,7 +39,9 @@ def payload_length(prefix: bytes) -> int:
         raise FrameError(f"the stream ended inside a length: {len(prefix)} of {LENGTH_BYTES} bytes")
     (length,) = _LENGTH.unpack(prefix)
     if not 0 < length <= MAX_FRAME_BYTES:
-        raise FrameError(f"a frame of {length} bytes was announced, allowed are 1..{MAX_FRAME_BYTES}")
+        raise FrameError(
+            f"a frame of {length} bytes was announced, at most {MAX_FRAME_BYTES} are allowed"
+        )
     return int(length)
 
 

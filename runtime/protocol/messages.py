@@ -42,7 +42,10 @@ class PlanModel(Command):
 
 
 class PrepareModel(Command):
-    """Write the prepared copy that a plan needs. Closed by ``ModelPrepared`` or ``PrepareCancelled``."""
+    """Write the prepared copy that a plan needs.
+
+    Closed by ``ModelPrepared`` or ``PrepareCancelled``.
+    """
 
     folder: str
     expert_format: WeightFormat

@@ -54,7 +54,8 @@ class MemoryPart(enum.StrEnum):
 class PlacementPlan(Value):
     """One way to run one model on this machine: placement, formats, speed, memory, reasons.
 
-    ``problem`` is None exactly if the plan can be loaded (after preparing, where ``needs_prepare``).
+    ``problem`` is None exactly if the plan can be loaded (after preparing, where
+    ``needs_prepare``). With a problem, the placement shown is the smallest one.
     """
 
     kind: PlanKind

@@ -11,6 +11,15 @@ from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.plan import Reason, ReasonCode
 from runtime.protocol.wording import fill
 
+__all__ = [
+    "ERROR_TEMPLATES",
+    "REASON_TEMPLATES",
+    "fill",
+    "reason_sentence",
+    "sentence",
+    "template",
+]
+
 ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
     {
         ErrorCode.PROMPT_TOO_LONG: (
