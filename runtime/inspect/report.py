@@ -8,13 +8,13 @@ import msgspec
 from runtime.inspect.roles import Roles
 from runtime.inspect.shards import Shards
 from runtime.protocol.model import ModelReport
-from runtime.spec.model import KV_VALUE_BYTES, ModelSpec
+from runtime.spec.footprint import KV_PAGE_TOKENS, kv_cache_bytes
+from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import TensorEntry
 
 
 def describe_spec(report: ModelReport, spec: ModelSpec) -> ModelReport:
     """Return ``report`` with what the config says."""
-    kv_values = 2 * spec.num_layers * spec.num_kv_heads * spec.head_dim
     return msgspec.structs.replace(
         report,
         num_layers=spec.num_layers,
@@ -24,7 +24,7 @@ def describe_spec(report: ModelReport, spec: ModelSpec) -> ModelReport:
         hidden_size=spec.hidden_size,
         vocabulary_size=spec.vocabulary_size,
         max_context_tokens=spec.max_context_tokens,
-        kv_bytes_per_token=kv_values * KV_VALUE_BYTES,
+        kv_bytes_per_token=kv_cache_bytes(spec, KV_PAGE_TOKENS) // KV_PAGE_TOKENS,
     )
 
 

@@ -1,10 +1,6 @@
 """What a model is made of, independent of where its weights lie."""
 
 import dataclasses
-from typing import Final
-
-KV_VALUE_BYTES: Final = 4
-"""What one number of the KV cache takes; keys and values are kept as F32."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
