@@ -1,1 +1,1 @@
-"""Recipe of the demo model: a small dense chat model whose feed-forward blocks are split into experts."""
+"""Recipe of the demo model: a small dense chat model, its feed-forward blocks cut into experts."""

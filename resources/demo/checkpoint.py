@@ -83,8 +83,13 @@ def write_weights(folder: Path, source: GgufSource, derived: Derived) -> None:
         shapes = {name: values.shape for name, values in sorted(tensors.items())}
         total_bytes += write_bf16_file(folder / file_name, shapes, tensors.__getitem__)
         weight_map.update(dict.fromkeys(shapes, file_name))
-    index = {"metadata": {"total_size": total_bytes}, "weight_map": dict(sorted(weight_map.items()))}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=1) + "\n", "utf-8")
+    index = {
+        "metadata": {"total_size": total_bytes},
+        "weight_map": dict(sorted(weight_map.items())),
+    }
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps(index, indent=1) + "\n", "utf-8"
+    )
 
 
 def layer_tensors(source: GgufSource, derived: Derived, layer: int) -> dict[str, FloatArray]:

