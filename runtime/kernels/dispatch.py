@@ -3,6 +3,7 @@
 import os
 
 import psutil
+import torch
 
 from runtime.errors import LarderError
 from runtime.kernels.base import Kernels
@@ -20,9 +21,11 @@ _CHOICES = ("reference", *(f"native-{name}" for name in _INSTRUCTION_SETS))
 def choose_kernels(num_threads: int | None = None) -> Kernels:
     """Return native kernels on ``num_threads`` threads, or the reference where there are none.
 
-    None means one thread for each physical core that this process may use. ``LARDER_KERNELS``
-    forces one of ``reference``, ``native-avx512``, ``native-avx2``, ``native-portable``; raises
-    ``LarderError`` with ``SETTING_INVALID`` for what this machine cannot do.
+    None means one thread for each physical core that this process may use. With native kernels
+    torch is held to one thread: what is left to it is small, and its waiting threads would take
+    the cores from ours. ``LARDER_KERNELS`` forces one of ``reference``, ``native-avx512``,
+    ``native-avx2``, ``native-portable``; raises ``LarderError`` with ``SETTING_INVALID`` for what
+    this machine cannot do.
     """
     wanted = os.environ.get(KERNELS_VARIABLE, "")
     if wanted and wanted not in _CHOICES:
@@ -35,6 +38,7 @@ def choose_kernels(num_threads: int | None = None) -> Kernels:
     if wanted and not module.select_instruction_set(wanted.removeprefix("native-")):
         raise _invalid(wanted)
     module.set_num_threads(num_threads or usable_cores())
+    torch.set_num_threads(1)
     return NativeKernels(module)
 
 

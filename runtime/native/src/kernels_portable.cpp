@@ -1,5 +1,9 @@
-// Kernels for every processor; the compiler maps vectors of four floats to what it has.
+// Kernels for every processor.
 #define LARDER_TABLE portable_table
+#if defined(__GNUC__)
 #include "vector_portable.h"
+#else
+#include "vector_scalar.h"
+#endif
 
 #include "kernel_body.h"
