@@ -143,7 +143,7 @@ class _Section:
         return [_Section(f"{self._prefix}{name}[{at}]", item) for at, item in enumerate(items)]
 
     def gib(self, name: str) -> int | None:
-        value = self._number(name, "a number of GiB, 0 or more", is_positive=False)
+        value = self._number(name, "a number of GiB from 0 on", is_positive=False)
         return None if value is None else int(value * _GIB)
 
     def gb_per_s(self, name: str) -> float | None:
@@ -177,7 +177,7 @@ class _Section:
         if isinstance(value, bool) or not isinstance(value, int | float):
             _refuse(self._prefix + name, _shown(value), expected)
         if not math.isfinite(value) or value > 1e6 or value < 0 or (is_positive and value == 0):
-            _refuse(self._prefix + name, f"{value:g}", f"{expected}, at most a million")
+            _refuse(self._prefix + name, f"{value:g}", f"{expected} and at most a million")
         return float(value)
 
     def _take(self, name: str, default: object) -> object:
