@@ -27,7 +27,7 @@ class PreparedPlaces:
     def add(self, copy_folder: str) -> None:
         """Remember where a copy was written, unless it is the usual place."""
         parent = str(Path(copy_folder).parent)
-        others = self._others()
+        others = self.folders()
         if parent == self.usual or parent in others:
             return
         try:
@@ -40,9 +40,10 @@ class PreparedPlaces:
 
     def find_elsewhere(self, fingerprint: str) -> list[PreparedCopy]:
         """Return the copies of a checkpoint outside the usual place."""
-        return [copy for place in self._others() for copy in find_prepared(place, fingerprint)]
+        return [copy for place in self.folders() for copy in find_prepared(place, fingerprint)]
 
-    def _others(self) -> list[str]:
+    def folders(self) -> list[str]:
+        """Return the folders outside the usual place, newest first."""
         try:
             listed = json.loads(self._list_file.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):

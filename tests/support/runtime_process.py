@@ -14,12 +14,14 @@ from runtime.protocol.framing import FrameSplitter, decode_event, encode
 from runtime.protocol.messages import (
     AnyCommand,
     AnyEvent,
+    CommandFailed,
     Event,
     LoadModel,
     ModelLoaded,
     ModelPlanned,
     OpenSession,
     PlanModel,
+    RuntimeFailed,
     SessionOpened,
 )
 from runtime.protocol.version import PROTOCOL_VERSION
@@ -68,11 +70,12 @@ class RuntimeProcess:
         return decode_event(self._payloads.pop(0))
 
     def wait_for(self, kind: type[_Kind]) -> _Kind:
-        """Return the next event of a kind."""
+        """Return the next event of a kind; fail at once when anything else failed."""
         event: Event | None
         while (event := self.next_event()) is not None:
             if isinstance(event, kind):
                 return event
+            assert not isinstance(event, CommandFailed | RuntimeFailed), event.error
         raise AssertionError(f"the channel ended before {kind.__name__}")
 
     def rest(self) -> list[AnyEvent]:

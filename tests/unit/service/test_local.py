@@ -1,0 +1,169 @@
+"""Planning and preparing what really lies in a folder, in this process and in a child."""
+
+import dataclasses
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from runtime.engine.base import CancelToken
+from runtime.engine.script import Script
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.messages import PrepareModel
+from runtime.protocol.plan import PlanKind
+from runtime.protocol.values import Budgets, WeightFormat
+from runtime.service.local_planning import LocalPlanning
+from runtime.service.local_preparing import LocalPreparer
+from runtime.service.prepare_child import ChildPreparer
+from runtime.service.prepared_places import PreparedPlaces
+from runtime.service.preparing import Preparer, PrepareStoppedError
+from tests.support.checkpoint_folders import write_checkpoint
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class House:
+    """A home with a model in it, and what looks after both."""
+
+    model: Path
+    planning: LocalPlanning
+    preparer: LocalPreparer
+
+    def prepare_command(self, output_folder: str = "") -> PrepareModel:
+        return PrepareModel(
+            request_id=1,
+            folder=str(self.model),
+            expert_format=WeightFormat.Q8_G32,
+            output_folder=output_folder,
+        )
+
+    def plan_of(self, kind: PlanKind) -> tuple[bool, str]:
+        planned = self.planning.plan(str(self.model), Budgets(), 0)
+        plan = next(plan for plan in planned.plans if plan.kind is kind)
+        return plan.needs_prepare, plan.store_folder
+
+
+@pytest.fixture
+def house(tmp_path: Path, tmp_home: Path) -> House:
+    places = PreparedPlaces(tmp_home / "data")
+    return House(
+        write_checkpoint(tmp_path / "model"),
+        LocalPlanning(places, tmp_home / "cache" / "rates.json"),
+        LocalPreparer(tmp_home / "data", places),
+    )
+
+
+def ignore(_done: int, _total: int, _rate: float) -> None:
+    """Take progress and do nothing."""
+
+
+def slow_child(folder: Path) -> ChildPreparer:
+    """Return a preparer whose child plays a script that takes ten minutes."""
+    script = folder / "slow.json"
+    script.write_bytes(msgspec.json.encode(Script(prepare_s=600)))
+    return ChildPreparer(("--engine", "scripted", "--script", str(script)))
+
+
+def test_planning_of_a_model_has_plans_and_a_recommendation(house: House) -> None:
+    planned = house.planning.plan(str(house.model), Budgets(), 0)
+    assert planned.report.is_runnable
+    assert planned.recommended is PlanKind.EXACT
+    assert planned.plans[0].problem is None
+    assert house.planning.inspect(str(house.model)) == planned.report
+
+
+def test_planning_of_a_folder_without_a_model_has_its_problem_and_no_plans(
+    house: House, tmp_path: Path
+) -> None:
+    planned = house.planning.plan(str(tmp_path / "missing"), Budgets(), 0)
+    assert [problem.code for problem in planned.report.problems] == [ErrorCode.FOLDER_NOT_FOUND]
+    assert (planned.plans, planned.recommended) == ([], None)
+
+
+def test_planning_describes_the_drives_and_names_the_kernels(house: House) -> None:
+    machine = house.planning.describe([str(house.model)])
+    assert len(machine.drives) == 1
+    assert machine.kernels == "reference" or machine.kernels.startswith("native-")
+    again = house.planning.describe([])
+    assert again.ram_read_bytes_per_s == machine.ram_read_bytes_per_s, "measured once and kept"
+
+
+@pytest.mark.parametrize("make", [lambda house: house.preparer, lambda _: ChildPreparer()])
+def test_preparing_writes_a_copy_that_the_next_plan_finds(
+    house: House, make: Callable[[House], Preparer]
+) -> None:
+    progress: list[tuple[int, int]] = []
+    assert house.plan_of(PlanKind.EIGHT_BIT)[0]
+    copy = make(house)(
+        house.prepare_command(),
+        lambda done, total, _: progress.append((done, total)),
+        CancelToken(),
+    )
+    assert progress[-1][0] == progress[-1][1] > 0
+    assert house.plan_of(PlanKind.EIGHT_BIT) == (False, copy.folder)
+    assert house.plan_of(PlanKind.FOUR_BIT)[0]
+
+
+def test_preparing_elsewhere_is_found_too(house: House, tmp_path: Path) -> None:
+    command = house.prepare_command(str(tmp_path / "elsewhere" / "copy"))
+    copy = house.preparer(command, ignore, CancelToken())
+    assert copy.folder == str(tmp_path / "elsewhere" / "copy")
+    assert house.plan_of(PlanKind.EIGHT_BIT) == (False, copy.folder)
+
+
+def test_preparing_cancelled_says_what_is_kept(house: House) -> None:
+    cancel = CancelToken()
+    cancel.cancel()
+    with pytest.raises(PrepareStoppedError) as raised:
+        house.preparer(house.prepare_command(), ignore, cancel)
+    assert raised.value.kept_bytes >= 0
+
+
+@pytest.mark.parametrize("make", [lambda house: house.preparer, lambda _: ChildPreparer()])
+def test_preparing_of_no_model_is_its_problem(
+    house: House, tmp_path: Path, make: Callable[[House], Preparer]
+) -> None:
+    command = PrepareModel(
+        request_id=1, folder=str(tmp_path / "missing"), expert_format=WeightFormat.Q8_G32
+    )
+    with pytest.raises(LarderError) as raised:
+        make(house)(command, ignore, CancelToken())
+    assert raised.value.code is ErrorCode.FOLDER_NOT_FOUND
+    assert raised.value.parameters == {"folder": str(tmp_path / "missing")}
+
+
+def test_child_cancelled_is_told_to_stop_and_gone(house: House, tmp_path: Path) -> None:
+    cancel = CancelToken()
+    with pytest.raises(PrepareStoppedError):
+        slow_child(tmp_path)(house.prepare_command(), lambda *_: cancel.cancel(), cancel)
+
+
+def test_child_that_dies_is_a_failed_preparation(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def start(*arguments: object, **options: object) -> object:
+        started.append(popen(*arguments, **options))  # type: ignore[call-overload]
+        return started[-1]
+
+    monkeypatch.setattr("runtime.service.prepare_child.subprocess.Popen", start)
+    with pytest.raises(LarderError) as raised:
+        slow_child(tmp_path)(
+            house.prepare_command(),
+            lambda *_: started[0].send_signal(signal.SIGKILL),
+            CancelToken(),
+        )
+    assert raised.value.code is ErrorCode.PREPARE_FAILED
+    assert "status -9" in str(raised.value.parameters["reason"])
+
+
+def test_child_for_a_format_that_is_not_ours_is_refused(house: House) -> None:
+    command = msgspec.structs.replace(house.prepare_command(), expert_format=WeightFormat.F32)
+    with pytest.raises(LarderError) as raised:
+        ChildPreparer()(command, ignore, CancelToken())
+    assert raised.value.code is ErrorCode.SETTING_INVALID
