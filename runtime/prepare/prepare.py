@@ -67,11 +67,13 @@ def prepare_model(
     recipe = make_recipe(inspection, expert_format)
     work = Progress(recipe.size_bytes, progress, cancel or NeverStops())
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FolderLock(folder):
-            manifest = _finished_copy(folder, recipe)
-            if manifest is None:
-                manifest = _write_copy(inspection, recipe, folder, work)
+        # A copy that is complete needs no lock, and may lie where nothing can be written.
+        manifest = _finished_copy(folder, recipe)
+        if manifest is None:
+            folder.mkdir(parents=True, exist_ok=True)
+            with FolderLock(folder):
+                manifest = _finished_copy(folder, recipe)
+                manifest = manifest or _write_copy(inspection, recipe, folder, work)
     except FolderBusyError as cause:
         raise _failed(folder, "another preparation of this copy is running") from cause
     except OSError as cause:
@@ -105,7 +107,8 @@ def _finished_copy(folder: Path, recipe: Recipe) -> Manifest | None:
             raise
         # A file was lost or cut: what is left is checked in full and the rest is written again.
         return None
-    journal.end(folder)
+    if journal.is_unfinished(folder):
+        journal.end(folder)
     return manifest
 
 

@@ -14,7 +14,7 @@ from runtime.inspect.manifest import MANIFEST_NAME, read_manifest
 from runtime.inspect.prepared import find_prepared
 from runtime.kernels.formats import pack, unpack
 from runtime.prepare import prepare, weight_file
-from runtime.prepare.journal import is_unfinished, kept_bytes
+from runtime.prepare.journal import JOURNAL_NAME, is_unfinished, kept_bytes
 from runtime.prepare.lock import LOCK_NAME
 from runtime.prepare.prepare import prepare_model
 from runtime.protocol.values import WeightFormat
@@ -131,6 +131,28 @@ def test_prepare_again_does_nothing(
     told: list[tuple[int, int]] = []
     assert prepare_model(source, Q8, str(target), lambda *step: told.append(step)) == copy
     assert told == [(copy.size_bytes, copy.size_bytes)]
+
+
+def test_prepare_again_needs_no_write_access(
+    source: Inspection, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = prepare_model(source, Q8, str(target))
+
+    def refuse(path: Path, *rest: object, **named: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert prepare_model(source, Q8, str(target)) == copy
+
+
+def test_prepare_killed_after_its_manifest_only_drops_the_note(
+    source: Inspection, target: Path
+) -> None:
+    copy = prepare_model(source, Q8, str(target))
+    (target / JOURNAL_NAME).write_text("{}")
+    assert prepare_model(source, Q8, str(target)) == copy
+    assert not is_unfinished(target)
 
 
 def test_prepare_tells_progress_up_to_the_end(
