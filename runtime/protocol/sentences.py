@@ -180,10 +180,10 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
 REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
     {
         ReasonCode.FITS_IN_RAM: (
-            "All of the model fits in memory; with its context it takes {needed_bytes}."
+            "The whole model fits in memory; with its context it takes {needed_bytes}."
         ),
         ReasonCode.FITS_IN_VRAM: (
-            "All of the model fits on the graphics card; with its context it takes {needed_bytes}."
+            "The whole model fits on the graphics card; with its context it takes {needed_bytes}."
         ),
         ReasonCode.READS_FROM_DRIVE: (
             "{num_experts} of {num_all_experts} experts stay on the drive; about {bytes_per_token}"
