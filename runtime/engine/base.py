@@ -65,9 +65,7 @@ class Engine(Protocol):
     the engine thread is in ``start`` or waits for its first event.
     """
 
-    def load(
-        self, plan: PlacementPlan, progress: LoadProgress, cancel: CancelToken
-    ) -> LoadedModel:
+    def load(self, plan: PlacementPlan, progress: LoadProgress, cancel: CancelToken) -> LoadedModel:
         """Make the planned model ready.
 
         Raises ``CancelledError`` after giving everything back, ``LarderError`` for what a person
