@@ -325,3 +325,38 @@ def test_engine_empty_conversation_refused(engine: TieredEngine) -> None:
         engine.start(1, [], GREEDY, CancelToken())
 
     assert refused.value.code is ErrorCode.CONVERSATION_INVALID
+
+
+STEP = st.tuples(
+    st.sampled_from(["Hello", "And of Italy?", "Go on, please."]),
+    st.integers(0, 2),
+    st.one_of(st.none(), st.integers(1, 60)),
+)
+
+
+@given(num_slots=st.integers(3, 6), steps=st.lists(STEP, min_size=1, max_size=4))
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_engine_any_history_answers_as_if_computed_afresh(
+    open_engine: OpenEngine,
+    qwen2_folder: Path,
+    num_slots: int,
+    steps: list[tuple[str, int, int | None]],
+) -> None:
+    """Turns, edits of earlier turns and cancels at any layer, at any budget."""
+    engine = open_engine(exact_plan(qwen2_folder, num_slots, context_tokens=256))
+    sampling = SamplingSettings(temperature=0, max_tokens=6)
+    conversation: list[ChatMessage] = []
+    for text, num_forgotten_turns, cancel_at in steps:
+        kept = max(0, len(conversation) - 2 * num_forgotten_turns)
+        conversation = [*conversation[:kept], user(text)]
+        if cancel_at is not None:
+            answer(engine, conversation, sampling, CancelAtCheck(cancel_at))
+        run = answer(engine, conversation, sampling)
+        fresh = open_engine(exact_plan(qwen2_folder, context_tokens=256))
+        assert run.token_ids == answer(fresh, conversation, sampling).token_ids
+        conversation.append(run.as_message())
+        fresh.close()
+    assert engine._parts is not None
+    engine._parts.kv.check()
+    engine._parts.experts.check()
+    engine.close()
