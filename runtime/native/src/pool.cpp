@@ -1,11 +1,12 @@
 // Threads that wait for jobs: they spin for a moment after a job, then sleep.
 //
-// A job is published by storing its fields and then its generation in the ticket:
+// A job is published by storing its fields and then its ticket:
 //
-//     ticket = generation (32 bits) | index of the next task (32 bits)
+//     ticket = generation (32 bits) | number of tasks not yet taken (32 bits)
 //
-// A thread takes a task by raising the ticket with compare-and-swap, which fails once the
-// generation has moved on: a late thread can neither take a task of a job that it read before nor
+// A thread takes a task by lowering the ticket with compare-and-swap. A ticket with tasks left
+// belongs to a job that cannot have ended, so the fields read beside it are that job's; with none
+// left nothing is taken. A late thread can therefore neither touch a job that it did not read nor
 // keep a caller waiting. The pool is never destroyed: at the end of the process its threads sleep
 // and touch nothing.
 #include "pool.h"
@@ -27,6 +28,7 @@
 namespace larder::pool {
 namespace {
 
+constexpr uint64_t kTasksMask = 0xffffffffu;
 constexpr int kSpinsBetweenClocks = 64;
 constexpr auto kSpinTime = std::chrono::microseconds(60);
 
@@ -61,7 +63,8 @@ public:
         context_.store(context, std::memory_order_relaxed);
         num_left_.store(num_tasks, std::memory_order_relaxed);
         const uint32_t generation = generation_.load(std::memory_order_relaxed) + 1;
-        ticket_.store(static_cast<uint64_t>(generation) << 32, std::memory_order_seq_cst);
+        const uint64_t ticket = static_cast<uint64_t>(generation) << 32;
+        ticket_.store(ticket | static_cast<uint64_t>(num_tasks), std::memory_order_release);
         generation_.store(generation, std::memory_order_seq_cst);
         if (num_sleeping_.load(std::memory_order_seq_cst) > 0) generation_.notify_all();
         work();
@@ -85,14 +88,13 @@ private:
     // Take tasks of the present job until none is left.
     void work() {
         uint64_t ticket = ticket_.load(std::memory_order_acquire);
-        while (true) {
+        while (const int64_t num_untaken = static_cast<int64_t>(ticket & kTasksMask)) {
             const Task task = task_.load(std::memory_order_relaxed);
             void* const context = context_.load(std::memory_order_relaxed);
-            const int64_t index = static_cast<int64_t>(ticket & 0xffffffffu);
-            if (index >= num_tasks_.load(std::memory_order_relaxed)) return;
-            // Success shows that the fields above belong to this ticket's generation: the job
-            // cannot end, nor the next one begin, before the task taken here is done.
-            if (!ticket_.compare_exchange_weak(ticket, ticket + 1, std::memory_order_acq_rel,
+            const int64_t index = num_tasks_.load(std::memory_order_relaxed) - num_untaken;
+            // Success shows that the fields above are this job's: it had a task left until now,
+            // and the next job is not published before the task taken here is done.
+            if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel,
                                                std::memory_order_acquire))
                 continue;
             task(context, index);
