@@ -22,6 +22,6 @@ def make_engine(kind: EngineKind, script: Script | None = None) -> Engine:
         return ScriptedEngine(script or Script())
     try:
         from runtime.generate.engine import TieredEngine
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # OSError: a library that torch loads is not there
         raise LarderError(ErrorCode.ENGINE_MISSING, reason=str(error)) from error
     return TieredEngine()
