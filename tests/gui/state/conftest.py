@@ -7,11 +7,13 @@ import pytest
 from PySide6.QtCore import QCoreApplication
 
 from app.state.chat import ChatState
+from app.state.chat_store import ChatStore
 from app.state.library import LibraryState
 from app.state.session import Session
 from app.state.settings import SettingsState
 from runtime.protocol.messages import LoadModel, ModelLoaded, ModelPlanned, PlanModel
 from runtime.protocol.plan import PlanKind
+from tests.support.chat_talks import Clock
 from tests.support.fake_client import FakeClient
 from tests.support.window_values import FOLDER, some_loaded, some_plan, some_report
 
@@ -63,6 +65,23 @@ def ready_session(open_session: Session, client: FakeClient) -> Session:
     client.answer(ModelLoaded(request_id=client.last(LoadModel).request_id, model=some_loaded()))
     assert client.count(PlanModel) == 1
     return open_session
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "chats.db"
+
+
+@pytest.fixture
+def store(path: Path, clock: Clock) -> Iterator[ChatStore]:
+    store = ChatStore(path, clock)
+    yield store
+    store.close()
 
 
 @pytest.fixture
