@@ -29,6 +29,8 @@ class DeviceReport(Value):
     total_bytes: int
     free_bytes: int
     is_simulated: bool = False
+    link_bytes_per_s: Measured | None = None
+    """Host to device."""
     is_used: bool = False
     note: str = ""
 

@@ -92,6 +92,12 @@ class WatchTelemetry(Command):
     """0 stops them."""
 
 
+class SetBudgets(Command):
+    """Change the loaded model's budgets at the next token. Closed by ``BudgetsSet``."""
+
+    budgets: Budgets
+
+
 class StopRuntime(Command):
     """End the process in an orderly way. Closed by ``RuntimeStopped``, the last frame."""
 
@@ -229,6 +235,13 @@ class TelemetryWatched(Reply):
     """The interval in force, 0 if none."""
 
     interval_s: float
+
+
+class BudgetsSet(Reply):
+    """The budgets in force, with the plan they made."""
+
+    model: LoadedModel
+    plan: PlacementPlan
 
 
 class RuntimeStopped(Reply):

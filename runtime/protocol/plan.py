@@ -33,6 +33,10 @@ class ReasonCode(enum.StrEnum):
     ANSWERS_NEARLY_AS_PUBLISHED = "answers_nearly_as_published"
     SLOW_KERNELS = "slow_kernels"
     NO_GPU_USED = "no_gpu_used"
+    HOT_EXPERTS_IN_VRAM = "hot_experts_in_vram"
+    VRAM_LIMITED_BY_FREE = "vram_limited_by_free"
+    VRAM_LIMITED_BY_BUDGET = "vram_limited_by_budget"
+    VRAM_TOO_SMALL = "vram_too_small"
 
 
 class Reason(Value):
@@ -85,3 +89,14 @@ class PlacementPlan(Value):
     forecast: Forecast | None
     reasons: list[Reason]
     problem: ErrorReport | None = None
+    device: str = "cpu"
+    """Where the dense part and the KV cache lie and are computed."""
+    vram_slots_per_layer: list[int] = []
+    """Device expert slots of each MoE layer; empty where no device is used."""
+    vram_parts: dict[MemoryPart, int] = {}
+    vram_bytes: int = 0
+    """Sum of ``vram_parts``; never above the device's budget."""
+    min_vram_bytes: int = 0
+    """Smallest VRAM budget with which a device is of use: dense part, KV cache, work."""
+    all_vram_bytes: int = 0
+    """VRAM budget from which on every expert stays on the device."""

@@ -219,6 +219,21 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
             "The fast arithmetic is not installed, so answers are slower ({kernels} is used)."
             " Install a C++ compiler and set the program up again."
         ),
+        ReasonCode.HOT_EXPERTS_IN_VRAM: (
+            "The part that every token uses and {num_experts} of {num_all_experts} experts lie on"
+            " {device}: {vram_bytes}."
+        ),
+        ReasonCode.VRAM_LIMITED_BY_FREE: (
+            "{free_bytes} of the memory of {device} are free, and {reserve_bytes} are left to the"
+            " system and other programs."
+        ),
+        ReasonCode.VRAM_LIMITED_BY_BUDGET: (
+            "Your budget for {device} is {budget_bytes}; the whole model would need {needed_bytes}."
+        ),
+        ReasonCode.VRAM_TOO_SMALL: (
+            "{device} is not used: the part that every token uses needs {needed_bytes} there, and"
+            " it may take {budget_bytes}."
+        ),
         ReasonCode.NO_GPU_USED: "{device} is not used by this plan; the processor computes.",
     }
 )

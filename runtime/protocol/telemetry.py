@@ -1,6 +1,51 @@
 """Periodic measurements, sent only while somebody watches; the newest replaces the older."""
 
-from runtime.protocol.values import TierCount, Value
+import enum
+
+from runtime.protocol.values import EnergyPart, TierCount, Value
+
+
+class ExpertMap(Value):
+    """What each expert of each MoE layer is and does, one byte each, layer after layer.
+
+    All three have ``num_layers`` x ``num_experts`` bytes; ``tier`` and ``bits`` are empty where
+    they are as in the map before.
+    """
+
+    num_layers: int
+    num_experts: int
+    use: bytes
+    """Uses in the last minute or so on a log scale: round(16 x log2(1 + uses)), at most 255."""
+    tier: bytes = b""
+    """0 VRAM, 1 RAM, 2 drive."""
+    bits: bytes = b""
+    """Stored bits of a weight, scales left out: 4, 8, 16 or 32."""
+
+
+class NoteCode(enum.StrEnum):
+    """What can happen while a model is loaded that a person should see in words."""
+
+    BUDGET_CHANGED = "budget_changed"
+    """Parameters ``tier``, ``old_bytes``, ``new_bytes``."""
+    EXPERTS_LOADED = "experts_loaded"
+    """Parameters ``num_experts``, ``seconds``: loading in the background ended."""
+    TOPIC_CHANGED = "topic_changed"
+    """Parameters ``num_experts``: experts exchanged within one answer, many more than usual."""
+
+
+class RuntimeNote(Value):
+    """One thing that happened."""
+
+    code: NoteCode
+    parameters: dict[str, str | int | float] = {}
+
+
+class RateLimits(Value):
+    """What the hardware could move at most, in bytes per second; 0 where it is not known."""
+
+    ram_read: float = 0.0
+    link: float = 0.0
+    drive: float = 0.0
 
 
 class TelemetrySample(Value):
@@ -14,7 +59,18 @@ class TelemetrySample(Value):
     tiers: list[TierCount]
     drive_bytes_read: int
     seconds: dict[str, float]
-    """Engine time by cause: ``compute``, ``drive_wait``, ``other``."""
+    """Engine time by cause: ``compute``, ``device``, ``drive_wait``, ``other``."""
     resident_bytes: int
     ram_by_kind: dict[str, int]
     """Bytes held now by ``dense``, ``experts``, ``kv_cache``, ``work``."""
+    vram_by_kind: dict[str, int] = {}
+    """The same on the device in use."""
+    link_bytes: int = 0
+    """Copied to the device."""
+    ram_bytes_read: int = 0
+    """Weights that the processor read from RAM."""
+    limits: RateLimits = RateLimits()
+    energy: list[EnergyPart] = []
+    """Joules of this interval by source."""
+    experts: ExpertMap | None = None
+    notes: list[RuntimeNote] = []
