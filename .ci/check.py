@@ -14,7 +14,8 @@ import tree
 from console import ROOT, output_of, say
 
 _CODE = ("app", "runtime", "resources", ".ci", "tests", "benchmarks")
-_STRICT = ("app", "runtime", "resources", "tests", "benchmarks")
+_PACKAGES = ("app", "runtime", "resources", "tests")
+_SCRIPTS = (".ci", "benchmarks")
 
 
 def _existing(names: tuple[str, ...]) -> list[str]:
@@ -41,10 +42,11 @@ def layout(*, fix: bool = False) -> list[str]:
 
 
 def types() -> list[str]:
-    """mypy, strict; the commands' own scripts apart, since they are no package."""
-    scripts = sorted(str(path.relative_to(ROOT)) for path in (ROOT / ".ci").glob("*.py"))
+    """mypy, strict; scripts apart, since they are no package and import their neighbours."""
+    folders = [ROOT / name for name in _SCRIPTS]
+    scripts = sorted(str(path.relative_to(ROOT)) for top in folders for path in top.glob("*.py"))
     options = ("mypy", "--no-error-summary", "--cache-dir", "build/mypy")
-    return [*_program(*options, *_existing(_STRICT)), *_program(*options, *scripts)]
+    return [*_program(*options, *_existing(_PACKAGES)), *_program(*options, *scripts)]
 
 
 def _steps(files: list[Path]) -> dict[str, Callable[[], list[str]]]:
