@@ -1,6 +1,7 @@
 """Whether a window can be shown. Qt itself would abort the process where it cannot."""
 
 import ctypes
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,7 +48,7 @@ def _x11_problem() -> str:
         library = ctypes.CDLL("libxcb.so.1")
         plugin = _qt_folder() / "plugins" / "platforms" / "libqxcb.so"
         if plugin.exists():
-            ctypes.CDLL(str(plugin))
+            ctypes.CDLL(str(plugin), mode=os.RTLD_LAZY)
     except OSError as error:
         return str(error)
     library.xcb_connect.restype = ctypes.c_void_p

@@ -10,8 +10,8 @@ from app.state.json_file import set_aside
 SCHEMA_VERSION = 1
 _BUSY_WAIT_S = 1.0
 """How long the window may wait for another program that writes chats."""
-_MAX_CHECKED_BYTES = 64 << 20
-"""A larger file is not read whole at the start."""
+_MAX_CHECKED_BYTES = 16 << 20
+"""A larger file is read whole only when something else says that it is damaged."""
 _DAMAGE = frozenset({"SQLITE_CORRUPT", "SQLITE_NOTADB"})
 
 # Messages are a tree in each chat: versions of an answer, or wordings of a question, have the same
@@ -38,6 +38,7 @@ _MIGRATIONS = (
         model_name TEXT NOT NULL
     );
     CREATE INDEX messages_by_chat ON messages (chat_id);
+    CREATE INDEX messages_growing ON messages (message_id) WHERE ending = 'growing';
     CREATE TABLE drafts (chat_id INTEGER PRIMARY KEY, text TEXT NOT NULL);
     """,
 )
@@ -67,8 +68,8 @@ def open_memory() -> ChatDatabase:
     return _ready(sqlite3.connect(":memory:", isolation_level=None))
 
 
-def open_file(path: Path) -> ChatDatabase:
-    """Open or make the file.
+def open_file(path: Path, *, is_suspect: bool = False) -> ChatDatabase:
+    """Open or make the file; a suspect one is read whole.
 
     Raises ``sqlite3.DatabaseError`` if it is damaged or cannot be written, ``OSError`` if its
     folder cannot be made, ``NewerDatabaseError``.
@@ -77,7 +78,7 @@ def open_file(path: Path) -> ChatDatabase:
     connection = sqlite3.connect(path, timeout=_BUSY_WAIT_S, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
-        if path.stat().st_size <= _MAX_CHECKED_BYTES:
+        if is_suspect or path.stat().st_size <= _MAX_CHECKED_BYTES:
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if verdict != "ok":
                 raise _damaged(verdict)

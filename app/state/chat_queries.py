@@ -73,7 +73,7 @@ def end_growing(database: ChatDatabase) -> None:
     """Mark answers as cut off that a program which is gone did not finish."""
     connection = database.connection
     for message_id, text in connection.execute(
-        "SELECT message_id, text FROM messages WHERE ending=?", (AnswerEnd.GROWING.value,)
+        "SELECT message_id, text FROM messages WHERE ending = 'growing'"
     ).fetchall():
         index(database, message_id, text)
         connection.execute(

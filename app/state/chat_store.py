@@ -254,9 +254,9 @@ class ChatStore:
             raise
         return fresh
 
-    def _open(self) -> ChatDatabase:
+    def _open(self, *, is_suspect: bool = False) -> ChatDatabase:
         try:
-            return open_file(self._path)
+            return open_file(self._path, is_suspect=is_suspect)
         except sqlite3.DatabaseError as error:
             reason = str(error)
             if is_damage(error):
@@ -298,7 +298,9 @@ class ChatStore:
             if not self._is_saved:
                 raise
             self._database.connection.close()
-            self._database = self._open() if is_damage(error) else self._open_memory(str(error))
+            self._database = (
+                self._open(is_suspect=True) if is_damage(error) else self._open_memory(str(error))
+            )
             return self._transact(action, is_durable=is_durable)
 
     def _transact(self, action: _Action[_Result], *, is_durable: bool) -> _Result:

@@ -56,8 +56,9 @@ class TestDamage:
         assert not Path(f"{aside}-shm").exists()
 
     def test_damage_that_shows_later_is_handled_like_at_the_start(
-        self, store: ChatStore, path: Path
+        self, store: ChatStore, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(chat_database, "_MAX_CHECKED_BYTES", 0)
         for number in range(30):
             add_talk(store, f"chat {number}", "words " * 500)
         store._database.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -175,7 +176,7 @@ class TestFullDrive:
         chat_id = add_talk(first, "old", "flour")
         first.close()
 
-        def refuse(_: Path) -> None:
+        def refuse(_: Path, **__: object) -> None:
             raise sqlite3.OperationalError("attempt to write a readonly database")
 
         monkeypatch.setattr(chat_store, "open_file", refuse)
