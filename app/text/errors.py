@@ -1,4 +1,4 @@
-"""Sentences for errors and reasons: the English templates of the protocol, translated and filled."""
+"""Sentences for errors and reasons: the templates of the protocol, translated and filled."""
 
 from app.text.translate import tr
 from runtime.protocol.errors import ErrorReport
