@@ -85,13 +85,13 @@ def load_parts(
         stack.callback(store.close)
         if store.layout[ExpertPart.GATE].format is not plan.expert_format:
             raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
+        shape = _shape_of(plan, spec)
         base_bytes = probe()
         ledger = _open_ledger(plan)
         dense = DensePart(ledger, store.dense_tensors)
         stack.callback(dense.close)
         kv = KvCache(ledger, spec, plan.context_tokens)
         stack.callback(kv.close)
-        shape = CacheShape(spec.moe_layers, tuple(plan.slots_per_layer), spec.num_experts)
         experts = ExpertCache(store, shape, ledger, counters)
         stack.callback(experts.close)
         chunk_tokens = prefill_chunk_tokens(spec, plan.context_tokens, ledger.free_bytes)
@@ -112,6 +112,22 @@ def load_parts(
             chunk_tokens=chunk_tokens,
             resources=stack.pop_all(),
         )
+
+
+def _shape_of(plan: PlacementPlan, spec: ModelSpec) -> CacheShape:
+    """Return the slots of a plan; raise ``PLAN_OUTDATED`` if they do not fit the model."""
+    if not 0 < plan.context_tokens <= spec.max_context_tokens:
+        raise LarderError(
+            ErrorCode.PLAN_OUTDATED,
+            detail=f"{plan.context_tokens} of {spec.max_context_tokens} context tokens",
+            folder=plan.model_folder,
+        )
+    try:
+        return CacheShape(spec.moe_layers, tuple(plan.slots_per_layer), spec.num_experts)
+    except ValueError as error:
+        raise LarderError(
+            ErrorCode.PLAN_OUTDATED, detail=str(error), folder=plan.model_folder
+        ) from error
 
 
 def _open_ledger(plan: PlacementPlan) -> Ledger:

@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -178,6 +179,24 @@ def test_load_store_of_another_format_refused_as_outdated(
     kernels: Kernels, qwen2_folder: Path
 ) -> None:
     plan = msgspec.structs.replace(exact_plan(qwen2_folder), expert_format=WeightFormat.Q4_G32)
+
+    assert refused_code(kernels, plan) is ErrorCode.PLAN_OUTDATED
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"slots_per_layer": [6, 6]},
+        {"slots_per_layer": [6, 7, 6]},
+        {"slots_per_layer": [6, 0, 6]},
+        {"context_tokens": 0},
+        {"context_tokens": 513},
+    ],
+)
+def test_load_plan_that_does_not_fit_the_model_refused_as_outdated(
+    kernels: Kernels, qwen2_folder: Path, changes: dict[str, Any]
+) -> None:
+    plan = msgspec.structs.replace(exact_plan(qwen2_folder), **changes)
 
     assert refused_code(kernels, plan) is ErrorCode.PLAN_OUTDATED
 
