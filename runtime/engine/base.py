@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from runtime.errors import CancelledError
+from runtime.errors import CancelledError, LarderError
 from runtime.protocol.chat import ChatMessage, SamplingSettings
 from runtime.protocol.messages import (
     GenerationCancelled,
@@ -26,6 +26,9 @@ EngineEvent = (
 )
 LoadProgress = Callable[[LoadStage, int, int], None]
 """Called with the stage, bytes done and bytes in total."""
+Proposed = Callable[[PlacementPlan, LoadedModel | LarderError], None]
+"""Called once with the plan that was tried last, and the model as it lies under it or why nothing
+has changed."""
 
 
 class CancelToken:
@@ -59,10 +62,11 @@ class CancelToken:
 class Engine(Protocol):
     """Something that answers conversations with one model.
 
-    Threads: all methods but ``sample`` and ``count_tokens`` are called by one thread, the engine
-    thread. ``sample`` is called by the telemetry thread at any time after ``load`` returned;
-    ``count_tokens`` by the thread that answers questions, also during an answer, but never while
-    the engine thread is in ``start`` or waits for its first event.
+    Threads: all methods but ``sample``, ``count_tokens`` and ``propose`` are called by one thread,
+    the engine thread. ``sample`` is called by the telemetry thread at any time after ``load``
+    returned; ``count_tokens`` by the thread that answers questions, also during an answer, but
+    never while the engine thread is in ``start`` or waits for its first event; ``propose`` by any
+    thread at any time after ``load`` returned.
     """
 
     def load(self, plan: PlacementPlan, progress: LoadProgress, cancel: CancelToken) -> LoadedModel:
@@ -89,8 +93,26 @@ class Engine(Protocol):
         for a failing drive.
         """
 
+    def propose(self, plan: PlacementPlan, done: Proposed) -> None:
+        """Ask for another placement of the loaded model; returns at once.
+
+        The plan differs from the one in force in budgets, slots and tiers alone. It takes effect at
+        the next step boundary (before a token or a prefill chunk) of the answer being written, or
+        in ``apply``. Of several proposals that wait the newest is carried out and the others with
+        it. ``done`` is called by the engine thread when the new placement is in force, though
+        experts may still be on their way; or with the error after which everything lies as before.
+        Proposals that wait when the engine is closed are forgotten. The tokens of an answer do not
+        depend on any of this. ``engine.proposals.Proposals`` keeps all of it but the change itself.
+        """
+
+    def apply(self) -> None:
+        """Carry out what was proposed, if anything waits; called while no answer is written."""
+
     def sample(self, interval_s: float) -> TelemetrySample:
-        """Return what happened since the previous call."""
+        """Return what happened since the previous call, ``interval_s`` ago.
+
+        The expert map is complete in every sample; the channel leaves out what has not changed.
+        """
 
     def close(self) -> None:
         """Give back memory and files; the engine cannot be used any more."""

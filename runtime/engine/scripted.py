@@ -14,7 +14,8 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 
-from runtime.engine.base import CancelToken, EngineEvent, LoadProgress
+from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposed
+from runtime.engine.proposals import Proposals
 from runtime.engine.script import Fault, FaultKind, FaultPlace, Pieces, Script
 from runtime.engine.scripted_figures import Run, make_sample, make_stats
 from runtime.errors import CancelledError, LarderError
@@ -46,6 +47,8 @@ class ScriptedEngine:
         self._script = script
         self._crash = crash
         self._plan: PlacementPlan | None = None
+        self._load_s = 0.0
+        self._proposals = Proposals()
         self._held_ids: list[int] = []
         self._num_answers = 0
         self._lock = threading.Lock()
@@ -63,20 +66,8 @@ class ScriptedEngine:
             cancel.check()
             _wait(self._script.load_s / steps if step < steps else 0.0, cancel)
         cancel.check()
-        self._plan = plan
-        return LoadedModel(
-            folder=plan.model_folder,
-            name=PurePath(plan.model_folder).name,
-            model_type="scripted",
-            is_exact=plan.is_exact,
-            expert_format=plan.expert_format,
-            context_tokens=self._context_tokens,
-            tiers=plan.tiers,
-            base_bytes=plan.base_bytes,
-            budget_bytes=plan.ram_bytes,
-            load_s=time.monotonic() - started_s,
-            kernels="scripted",
-        )
+        self._load_s = time.monotonic() - started_s
+        return self._place(plan)
 
     def count_tokens(self, conversation: Sequence[ChatMessage]) -> int:
         """Return a token for each word, and four for each turn."""
@@ -124,6 +115,14 @@ class ScriptedEngine:
             request_id=request_id, reason=run.reason, stats=make_stats(run, self._plan)
         )
 
+    def propose(self, plan: PlacementPlan, done: Proposed) -> None:
+        """Take another plan at the next token, or when ``apply`` is called."""
+        self._proposals.put(plan, done)
+
+    def apply(self) -> None:
+        """Take the newest plan that was proposed."""
+        self._proposals.carry_out(self._place)
+
     def sample(self, interval_s: float) -> TelemetrySample:
         """Return the tokens given since the previous call, with invented figures around them."""
         with self._lock:
@@ -133,6 +132,24 @@ class ScriptedEngine:
     def close(self) -> None:
         """Forget the model."""
         self._plan = None
+        self._proposals.forget()
+
+    def _place(self, plan: PlacementPlan) -> LoadedModel:
+        """Let the made-up experts lie as the plan says."""
+        self._plan = plan
+        return LoadedModel(
+            folder=plan.model_folder,
+            name=PurePath(plan.model_folder).name,
+            model_type="scripted",
+            is_exact=plan.is_exact,
+            expert_format=plan.expert_format,
+            context_tokens=self._context_tokens,
+            tiers=plan.tiers,
+            base_bytes=plan.base_bytes,
+            budget_bytes=plan.ram_bytes,
+            load_s=self._load_s,
+            kernels="scripted",
+        )
 
     @property
     def _context_tokens(self) -> int:
@@ -163,6 +180,7 @@ class ScriptedEngine:
         while done < total:
             self._go_wrong(FaultPlace.PREFILL, done, fault)
             cancel.check()
+            self.apply()
             chunk = min(_PREFILL_CHUNK_TOKENS, total - done)
             _wait(_seconds(chunk, self._script.prompt_tokens_per_s), cancel)
             done += chunk
@@ -185,6 +203,7 @@ class ScriptedEngine:
             if run.context_used_tokens >= run.context_tokens:
                 run.reason = FinishReason.CONTEXT_FULL
                 return
+            self.apply()
             _wait(_seconds(1, self._script.decode_tokens_per_s), cancel)
             run.count_token()
             with self._lock:

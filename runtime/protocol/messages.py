@@ -93,7 +93,11 @@ class WatchTelemetry(Command):
 
 
 class SetBudgets(Command):
-    """Change the loaded model's budgets at the next token. Closed by ``BudgetsSet``."""
+    """Change the loaded model's budgets at the next step. Closed by ``BudgetsSet``.
+
+    The model stays the same in everything but where its experts lie. Of several in a row the
+    newest counts; the others close with it.
+    """
 
     budgets: Budgets
 
@@ -283,6 +287,7 @@ AnyCommand = (
     | CancelRequest
     | DescribeMachine
     | WatchTelemetry
+    | SetBudgets
     | StopRuntime
 )
 AnyEvent = (
@@ -304,6 +309,7 @@ AnyEvent = (
     | CancelAccepted
     | MachineDescribed
     | TelemetryWatched
+    | BudgetsSet
     | RuntimeStopped
     | CommandFailed
     | TelemetrySampled
@@ -325,6 +331,7 @@ ClosingEvent = (
     | CancelAccepted
     | MachineDescribed
     | TelemetryWatched
+    | BudgetsSet
     | RuntimeStopped
     | CommandFailed
 )

@@ -8,8 +8,10 @@ from runtime.protocol.messages import (
     ModelInspected,
     ModelPlanned,
     PlanModel,
+    SetBudgets,
     TokensCounted,
 )
+from runtime.service.budget_changes import BudgetChanges
 from runtime.service.engine_room import EngineRoom
 from runtime.service.guard import run_guarded
 from runtime.service.log import ErrorLog
@@ -17,7 +19,7 @@ from runtime.service.planning import Planning
 from runtime.service.requests import Request
 from runtime.service.worker import Worker
 
-Question = InspectModel | PlanModel | DescribeMachine | CountTokens
+Question = InspectModel | PlanModel | DescribeMachine | CountTokens | SetBudgets
 
 
 class Desk:
@@ -33,10 +35,13 @@ class Desk:
         self._planning = planning
         self._room = room
         self._error_log = error_log
+        self._budget_changes = BudgetChanges(planning, room)
         self._worker = Worker("desk")
 
     def ask(self, request: Request, question: Question) -> None:
         """Close the request with the answer, soon."""
+        if isinstance(question, SetBudgets):
+            self._budget_changes.add(request, question.budgets)
 
         def answer() -> None:
             self._answer(request, question)
@@ -69,6 +74,8 @@ class Desk:
             case DescribeMachine():
                 machine = self._planning.describe(question.folders)
                 request.close(MachineDescribed(request_id=request_id, machine=machine))
+            case SetBudgets():
+                self._budget_changes.work_off()
             case CountTokens():
                 num_tokens, context_tokens = self._room.count_tokens(question.conversation)
                 request.close(

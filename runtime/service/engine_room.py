@@ -6,10 +6,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from runtime.engine.base import Engine, EngineEvent
-from runtime.errors import CancelledError, LarderError
+from runtime.errors import CancelledError, LarderError, report_of
 from runtime.protocol.chat import ChatMessage
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
+    BudgetsSet,
     GenerationCancelled,
     GenerationFinished,
     LoadCancelled,
@@ -19,6 +20,7 @@ from runtime.protocol.messages import (
     StartGeneration,
 )
 from runtime.protocol.model import LoadedModel, LoadStage
+from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.telemetry import TelemetrySample
 from runtime.service.guard import run_guarded
 from runtime.service.log import ErrorLog
@@ -32,17 +34,18 @@ EngineFactory = Callable[[], Engine]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loaded:
-    """An engine with the model it has loaded."""
+    """An engine with the model it has loaded, and the plan under which it lies."""
 
     engine: Engine
     model: LoadedModel
+    plan: PlacementPlan
 
 
 class EngineRoom:
     """The thread that owns the engine, and what it does there.
 
-    Threads: the command thread hands work in; what is loaded is replaced by the engine thread
-    alone and read by the telemetry thread and by the one that counts tokens.
+    Threads: the command thread hands work in, the desk proposes placements; what is loaded is
+    replaced by the engine thread alone and read by the telemetry thread and by the desk.
     """
 
     def __init__(
@@ -69,6 +72,27 @@ class EngineRoom:
         loaded = self._require_loaded()
         with self._reading:
             return loaded.engine.count_tokens(conversation), loaded.model.context_tokens
+
+    def loaded_plan(self) -> PlacementPlan:
+        """Return the plan in force; raise ``NO_MODEL_LOADED`` if there is none."""
+        return self._require_loaded().plan
+
+    def propose(self, plan: PlacementPlan, requests: Sequence[Request]) -> None:
+        """Have the loaded model placed by another plan, soon; that closes the requests."""
+        engine = self._require_loaded().engine
+
+        def done(tried: PlacementPlan, outcome: LoadedModel | LarderError) -> None:
+            if isinstance(outcome, LarderError):
+                for request in requests:
+                    request.fail(report_of(outcome))
+                return
+            self._loaded = Loaded(engine, outcome, tried)
+            for request in requests:
+                request.close(BudgetsSet(request_id=request.request_id, model=outcome, plan=tried))
+
+        engine.propose(plan, done)
+        # For an engine that rests; during an answer it comes after that, and finds nothing.
+        self._worker.submit(lambda: run_guarded(engine.apply, lambda _: None, self._error_log))
 
     def sample(self, interval_s: float) -> TelemetrySample | None:
         """Return what happened in the interval, None without a loaded model."""
@@ -107,7 +131,7 @@ class EngineRoom:
                 request.close(LoadCancelled(request_id=request.request_id))
                 return
             undo.pop_all()
-        self._loaded = Loaded(engine, model)
+        self._loaded = Loaded(engine, model, command.plan)
         self._stages.become(Stage.READY)
         request.close(ModelLoaded(request_id=request.request_id, model=model))
 

@@ -18,6 +18,7 @@ from runtime.protocol.messages import (
     PlanModel,
     PrepareModel,
     RuntimeStopped,
+    SetBudgets,
     StartGeneration,
     StopRuntime,
     TelemetryWatched,
@@ -118,6 +119,9 @@ class Service:
                 self._engine_room.generate(request, command)
             case PrepareModel():
                 self._prepare_room.start(request, command)
+            case SetBudgets():
+                self._stages.check_loaded()
+                self._desk.ask(request, command)
             case InspectModel() | PlanModel() | DescribeMachine() | CountTokens():
                 self._desk.ask(request, command)
             case OpenSession() | StopRuntime():

@@ -55,6 +55,14 @@ class StageHolder:
                 raise LarderError(ErrorCode.ENGINE_BUSY, detail=self._stage.value)
             self._stage = Stage.GENERATING
 
+    def check_loaded(self) -> None:
+        """Raise ``NO_MODEL_LOADED``, or ``ENGINE_BUSY`` while one loads."""
+        with self._lock:
+            if self._stage is Stage.LOADING:
+                raise LarderError(ErrorCode.ENGINE_BUSY, detail=self._stage.value)
+            if self._stage not in (Stage.READY, Stage.GENERATING):
+                raise LarderError(ErrorCode.NO_MODEL_LOADED)
+
     def become(self, stage: Stage) -> None:
         """Go to a stage, unless the process is stopping."""
         with self._lock:

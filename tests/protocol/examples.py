@@ -15,6 +15,7 @@ from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, M
 from runtime.protocol.messages import (
     AnyCommand,
     AnyEvent,
+    BudgetsSet,
     CancelAccepted,
     CancelRequest,
     CommandFailed,
@@ -42,6 +43,7 @@ from runtime.protocol.messages import (
     RuntimeFailed,
     RuntimeStopped,
     SessionOpened,
+    SetBudgets,
     StartGeneration,
     StopRuntime,
     TelemetrySampled,
@@ -52,7 +54,13 @@ from runtime.protocol.messages import (
 )
 from runtime.protocol.model import LoadedModel, LoadStage, ModelReport, PreparedCopy, TierShare
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, Reason, ReasonCode
-from runtime.protocol.telemetry import TelemetrySample
+from runtime.protocol.telemetry import (
+    ExpertMap,
+    NoteCode,
+    RateLimits,
+    RuntimeNote,
+    TelemetrySample,
+)
 from runtime.protocol.values import (
     Budgets,
     EnergyEstimate,
@@ -122,6 +130,19 @@ _PLAN = PlacementPlan(
     reasons=[Reason(code=ReasonCode.WRITES_ONCE, parameters={"bytes": 7})],
     problem=_ERROR,
 )
+_MODEL = LoadedModel(
+    folder="/models/a",
+    name="a",
+    model_type="qwen3_moe",
+    is_exact=True,
+    expert_format=WeightFormat.BF16,
+    context_tokens=4096,
+    tiers=[_SHARE],
+    base_bytes=1,
+    budget_bytes=2,
+    load_s=0.5,
+    kernels="reference",
+)
 _STATS = GenerationStats(
     prompt_tokens=10,
     reused_tokens=4,
@@ -171,6 +192,17 @@ _SAMPLE = TelemetrySample(
     seconds={"compute": 0.1},
     resident_bytes=5,
     ram_by_kind={"dense": 1},
+    vram_by_kind={"experts": 3},
+    link_bytes=7,
+    ram_bytes_read=8,
+    limits=RateLimits(ram_read=4e10, link=1e10, drive=3e9),
+    energy=[EnergyPart(source="nvml:0", joules=1.5, is_measured=True)],
+    experts=ExpertMap(
+        num_layers=1, num_experts=2, use=bytes([0, 255]), tier=bytes([0, 2]), bits=bytes([16, 4])
+    ),
+    notes=[
+        RuntimeNote(code=NoteCode.EXPERTS_LOADED, parameters={"num_experts": 2, "seconds": 0.5})
+    ],
 )
 
 COMMANDS: list[AnyCommand] = [
@@ -191,6 +223,7 @@ COMMANDS: list[AnyCommand] = [
     CancelRequest(request_id=8, target_request_id=6),
     DescribeMachine(request_id=9, folders=["/models"]),
     WatchTelemetry(request_id=10, interval_s=0.1),
+    SetBudgets(request_id=11, budgets=_BUDGETS),
     StopRuntime(request_id=1 << 40),
 ]
 EVENTS: list[AnyEvent] = [
@@ -203,22 +236,7 @@ EVENTS: list[AnyEvent] = [
     ),
     PrepareCancelled(request_id=4, kept_bytes=5),
     LoadProgressed(request_id=5, stage=LoadStage.EXPERTS, done_bytes=1, total_bytes=2),
-    ModelLoaded(
-        request_id=5,
-        model=LoadedModel(
-            folder="/models/a",
-            name="a",
-            model_type="qwen3_moe",
-            is_exact=True,
-            expert_format=WeightFormat.BF16,
-            context_tokens=4096,
-            tiers=[_SHARE],
-            base_bytes=1,
-            budget_bytes=2,
-            load_s=0.5,
-            kernels="reference",
-        ),
-    ),
+    ModelLoaded(request_id=5, model=_MODEL),
     LoadCancelled(request_id=5),
     GenerationStarted(request_id=6, prompt_tokens=10, reused_tokens=4, context_tokens=4096),
     PrefillProgressed(request_id=6, done_tokens=3, total_tokens=6),
@@ -229,6 +247,7 @@ EVENTS: list[AnyEvent] = [
     CancelAccepted(request_id=8, was_running=True),
     MachineDescribed(request_id=9, machine=_MACHINE),
     TelemetryWatched(request_id=10, interval_s=0.1),
+    BudgetsSet(request_id=11, model=_MODEL, plan=_PLAN),
     RuntimeStopped(request_id=1 << 40),
     CommandFailed(request_id=5, error=_ERROR),
     TelemetrySampled(sample=_SAMPLE),

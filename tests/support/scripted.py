@@ -69,10 +69,10 @@ class ScriptedService:
     ``events`` holds what was taken from the queue so far, in order.
     """
 
-    def __init__(self, script: Script = FAST) -> None:
+    def __init__(self, script: Script = FAST, planning: ScriptedPlanning | None = None) -> None:
         self._queue: queue.SimpleQueue[AnyEvent] = queue.SimpleQueue()
         self.events: list[AnyEvent] = []
-        planning = ScriptedPlanning(script)
+        planning = planning or ScriptedPlanning(script)
         self.service = Service(
             lambda: ScriptedEngine(script),
             self._queue.put,

@@ -20,10 +20,11 @@ from runtime.protocol.messages import (
     PrepareModel,
     Reply,
     RuntimeStopped,
+    SetBudgets,
     StopRuntime,
     WatchTelemetry,
 )
-from runtime.protocol.values import WeightFormat
+from runtime.protocol.values import Budgets, WeightFormat
 from tests.support.scripted import FAST, ScriptedService, ask, closing_events, some_plan
 
 FOLDER = Path(__file__).parent
@@ -61,6 +62,11 @@ COMMANDS: st.SearchStrategy[Make] = st.one_of(
     st.just(load),
     st.sampled_from(["hello", "script: fail 1", "script: bug 1", ""]).map(
         lambda text: lambda id_: ask(id_, text)
+    ),
+    st.sampled_from([None, 0, 2 << 30]).map(
+        lambda ram_bytes: (
+            lambda id_: SetBudgets(request_id=id_, budgets=Budgets(ram_bytes=ram_bytes))
+        )
     ),
     st.just(lambda id_: CountTokens(request_id=id_, conversation=[])),
     st.integers(0, 15).map(

@@ -1,0 +1,87 @@
+"""Other budgets for the model that is loaded: planned anew, then proposed to the engine."""
+
+import threading
+
+import msgspec
+
+from runtime.errors import LarderError, report_of
+from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.values import Budgets
+from runtime.service.engine_room import EngineRoom
+from runtime.service.planning import Planning
+from runtime.service.requests import Request
+
+
+class BudgetChanges:
+    """Wishes for other budgets; of those that wait together the newest possible one counts.
+
+    A wish that cannot be met is refused and changes nothing. Those that are older than the one
+    that was met close with it.
+
+    Threads: the command thread adds; the desk works them off.
+    """
+
+    def __init__(self, planning: Planning, room: EngineRoom) -> None:
+        self._planning = planning
+        self._room = room
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[Request, Budgets]] = []
+
+    def add(self, request: Request, budgets: Budgets) -> None:
+        """Let a wish wait for ``work_off``."""
+        with self._lock:
+            self._waiting.append((request, budgets))
+
+    def work_off(self) -> None:
+        """Plan for the newest wish and propose the plan; does nothing if none waits."""
+        with self._lock:
+            wishes, self._waiting = self._waiting, []
+        is_decided = False
+        try:
+            self._meet(wishes)
+            is_decided = True
+        except LarderError as error:
+            for request, _ in wishes:
+                request.fail(report_of(error))
+            is_decided = True
+        finally:
+            if not is_decided:
+                # A bug fails the wish that asked for this; each other asks again.
+                with self._lock:
+                    self._waiting = [*wishes, *self._waiting]
+
+    def _meet(self, wishes: list[tuple[Request, Budgets]]) -> None:
+        while wishes:
+            request, budgets = wishes[-1]
+            planned = plan_anew(self._planning, self._room.loaded_plan(), budgets)
+            if isinstance(planned, PlacementPlan):
+                self._room.propose(planned, [each for each, _ in wishes])
+                return
+            request.fail(planned)
+            wishes.pop()
+
+
+def plan_anew(
+    planning: Planning, plan: PlacementPlan, budgets: Budgets
+) -> PlacementPlan | ErrorReport:
+    """Return the plan of the same model, kind, copy and context under other budgets, or why not.
+
+    Raises ``LarderError`` with ``PLAN_OUTDATED`` if what the plan was made for is not there now.
+    """
+    planned = planning.plan(plan.model_folder, budgets, plan.context_tokens)
+    if planned.report.problems:
+        return planned.report.problems[0]
+    other = next((each for each in planned.plans if each.kind is plan.kind), None)
+    copies = {copy.folder for copy in planned.report.prepared}
+    if (
+        other is None
+        or other.needs_prepare
+        or other.model_fingerprint != plan.model_fingerprint
+        or not (plan.is_exact or plan.store_folder in copies)
+    ):
+        raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
+    if other.problem is not None:
+        return other.problem
+    # Of several copies in one format the planner takes any.
+    return msgspec.structs.replace(other, store_folder=plan.store_folder)
