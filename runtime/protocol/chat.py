@@ -72,6 +72,7 @@ class GenerationStats(Value):
     base_bytes: int
     budget_bytes: int
     peak_bytes: int
+    """Largest resident size of the whole process during the answer; compare with base + budget."""
     context_tokens: int
     context_used_tokens: int
     energy: EnergyEstimate
