@@ -14,8 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 
-from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposed
-from runtime.engine.proposals import Proposals
+from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposals, Proposed
 from runtime.engine.script import Fault, FaultKind, FaultPlace, Pieces, Script
 from runtime.engine.scripted_figures import Run, make_sample, make_stats
 from runtime.errors import CancelledError, LarderError

@@ -5,8 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runtime.engine.base import CancelToken
-from runtime.engine.proposals import Proposals
+from runtime.engine.base import CancelToken, Proposals
 from runtime.engine.scripted import ScriptedEngine
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
