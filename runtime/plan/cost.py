@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from runtime.protocol.machine import MachineReport
+from runtime.protocol.machine import DeviceReport, MachineReport
 from runtime.protocol.values import Forecast, WeightFormat
 from runtime.spec.footprint import PREFILL_CHUNK_TOKENS
 from runtime.spec.model import ModelSpec
@@ -66,6 +66,14 @@ class CostConstants:
     """The same for a token: sampling, text, messages."""
     flops_per_core: float = 30e9
     """Multiplications and additions per second and core while a prompt is read."""
+    device_efficiency: float = 0.5
+    """Part of a device's plain read rate that its kernels reach."""
+    device_layer_s: float = 0.00015
+    """Further time of a layer whose experts are computed in two places: starts, copies, waits."""
+    flops_per_device_byte: float = 20.0
+    """Multiplications and additions that a device does in the time of reading one byte."""
+    assumed_device_bytes_per_s: float = 250e9
+    assumed_link_bytes_per_s: float = 8e9
     miss_s: float = 0.0002
     """Time of a read from the drive that does not depend on its size."""
     assumed_ram_bytes_per_s: float = 12e9
@@ -95,6 +103,27 @@ class Reads:
     num_active_parameters: int
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Held:
+    """How many experts each tier above the drive holds, each counted once."""
+
+    num_in_vram: int
+    num_in_ram: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRates:
+    """How fast the device in use is.
+
+    A simulated one computes with the processor: its memory is RAM behind a slow link.
+    """
+
+    read_bytes_per_s: float | None
+    """None: that of RAM, with the processor's own kernels."""
+    link_bytes_per_s: float
+    is_measured: bool
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
     """What this PC reads per second, and whether that was measured."""
@@ -105,12 +134,14 @@ class Rates:
     is_drive_measured: bool
     num_cores: int
     has_native_kernels: bool
+    device: DeviceRates | None = None
 
 
 def hit_ratio(num_slots: int, spec: ModelSpec) -> float:
     """Return the part of look-ups that find their expert in RAM, recently used ones staying.
 
-    With room for one token's experts, only those that the next token uses again are found.
+    With room for one token's experts, only those that the next token uses again are found; with
+    less, most of those have left before they are asked for.
     """
     num_all = len(spec.moe_layers) * spec.num_experts
     if not num_all or num_slots >= num_all:
@@ -119,7 +150,7 @@ def hit_ratio(num_slots: int, spec: ModelSpec) -> float:
     chance = spec.top_k / spec.num_experts
     reuse = chance + (1 - chance) * RECENT_REUSE
     if slots_per_layer <= spec.top_k:
-        return reuse * slots_per_layer / spec.top_k
+        return reuse * (slots_per_layer / spec.top_k) ** 2
     share = (slots_per_layer - spec.top_k) / (spec.num_experts - spec.top_k)
     return reuse + (1 - reuse) * _interpolate(share)
 
@@ -131,7 +162,12 @@ def _interpolate(share: float) -> float:
     return last_y + (y - last_y) * (share - last_x) / (x - last_x)
 
 
-def rates_of(machine: MachineReport, folder: str, costs: CostConstants = DEFAULT_COSTS) -> Rates:
+def rates_of(
+    machine: MachineReport,
+    folder: str,
+    device: DeviceReport | None = None,
+    costs: CostConstants = DEFAULT_COSTS,
+) -> Rates:
     """Return the rates that count for experts in a folder; assumed where nothing was measured."""
     drive = next(
         (
@@ -149,6 +185,17 @@ def rates_of(machine: MachineReport, folder: str, costs: CostConstants = DEFAULT
         is_drive_measured=drive is not None,
         num_cores=max(1, machine.num_physical_cores),
         has_native_kernels=machine.kernels.startswith("native"),
+        device=None if device is None else _device_rates(device, costs),
+    )
+
+
+def _device_rates(device: DeviceReport, costs: CostConstants) -> DeviceRates:
+    link, read = device.link_bytes_per_s, device.read_bytes_per_s
+    own = read.value if read else costs.assumed_device_bytes_per_s
+    return DeviceRates(
+        read_bytes_per_s=None if device.is_simulated else own,
+        link_bytes_per_s=link.value if link else costs.assumed_link_bytes_per_s,
+        is_measured=link is not None and (device.is_simulated or read is not None),
     )
 
 
@@ -156,7 +203,7 @@ def forecast(
     spec: ModelSpec,
     reads: Reads,
     rates: Rates,
-    num_slots: int,
+    held: Held,
     speed_ratio: float | None = None,
     costs: CostConstants = DEFAULT_COSTS,
 ) -> Forecast:
@@ -165,26 +212,23 @@ def forecast(
     ``speed_ratio`` is measured by predicted speed of an earlier run of this model in this format on
     this PC; it narrows the band around itself.
     """
-    efficiency = costs.native_efficiency if rates.has_native_kernels else costs.reference_efficiency
     num_lookups = len(spec.moe_layers) * spec.top_k
-    dense = reads.dense_bytes + costs.kv_depth_tokens * reads.kv_bytes_per_token
-    experts = num_lookups * reads.expert_record_bytes
-    compute_s = (
-        dense / (rates.ram_bytes_per_s * efficiency[reads.dense_format])
-        + experts / (rates.ram_bytes_per_s * efficiency[reads.expert_format])
-        + spec.num_layers * costs.layer_s
-        + costs.token_s
-    )
-    misses = (1 - hit_ratio(num_slots, spec)) * num_lookups
+    num_held = held.num_in_vram + held.num_in_ram
+    misses = (1 - hit_ratio(num_held, spec)) * num_lookups
+    compute_s = _compute_s(spec, reads, rates, held.num_in_vram, costs)
     miss_s = costs.miss_s + reads.expert_drive_bytes / rates.drive_bytes_per_s
-    prompt_s = _prompt_s(spec, reads, rates, num_slots, costs)
+    prompt_s = _prompt_s(spec, reads, rates, held, costs)
     is_measured = speed_ratio is not None
     factor = speed_ratio if speed_ratio is not None else 1.0
     low, high = (
         (0.85 * factor, 1.15 * factor) if is_measured else (costs.low_ratio, costs.high_ratio)
     )
     few, many = misses * (1 - costs.miss_spread), misses * (1 + costs.miss_spread)
-    is_modelled = rates.is_ram_measured and (rates.is_drive_measured or not misses)
+    is_modelled = (
+        rates.is_ram_measured
+        and (rates.is_drive_measured or not misses)
+        and (rates.device is None or rates.device.is_measured)
+    )
     return Forecast(
         prompt_tokens_per_s_low=low / prompt_s,
         prompt_tokens_per_s_high=high / prompt_s,
@@ -195,12 +239,55 @@ def forecast(
     )
 
 
+def _compute_s(
+    spec: ModelSpec, reads: Reads, rates: Rates, num_in_vram: int, costs: CostConstants
+) -> float:
+    """Return seconds of a generated token without waiting for the drive.
+
+    The device computes the dense part and its own experts, the processor the others, one after the
+    other.
+    """
+    efficiency = costs.native_efficiency if rates.has_native_kernels else costs.reference_efficiency
+    expert_rate = rates.ram_bytes_per_s * efficiency[reads.expert_format]
+    dense_rate = rates.ram_bytes_per_s * efficiency[reads.dense_format]
+    hot_rate, layer_s, in_vram = expert_rate, costs.layer_s, 0.0
+    if rates.device is not None:
+        in_vram = hit_ratio(num_in_vram, spec)
+        # Hidden states go to the processor and its experts' sums come back, in f32.
+        link_s = 2 * 4 * spec.hidden_size / rates.device.link_bytes_per_s
+        layer_s += costs.device_layer_s + link_s
+        if rates.device.read_bytes_per_s is not None:
+            hot_rate = dense_rate = rates.device.read_bytes_per_s * costs.device_efficiency
+    dense = reads.dense_bytes + costs.kv_depth_tokens * reads.kv_bytes_per_token
+    experts = len(spec.moe_layers) * spec.top_k * reads.expert_record_bytes
+    return (
+        dense / dense_rate
+        + experts * (in_vram / hot_rate + (1 - in_vram) / expert_rate)
+        + spec.num_layers * layer_s
+        + costs.token_s
+    )
+
+
 def _prompt_s(
-    spec: ModelSpec, reads: Reads, rates: Rates, num_slots: int, costs: CostConstants
+    spec: ModelSpec, reads: Reads, rates: Rates, held: Held, costs: CostConstants
 ) -> float:
     """Return seconds per prompt token: arithmetic, and each expert without a slot once a chunk."""
-    flops_s = 2 * reads.num_active_parameters / (costs.flops_per_core * rates.num_cores)
-    num_absent = max(0, len(spec.moe_layers) * spec.num_experts - num_slots)
+    num_all = len(spec.moe_layers) * spec.num_experts
+    flops_per_s = costs.flops_per_core * rates.num_cores
+    if rates.device is not None and rates.device.read_bytes_per_s is not None:
+        # A prompt uses all experts of a layer, so the device does its share of the slots.
+        on_device = 1 - _expert_part(spec, reads) * (1 - held.num_in_vram / max(1, num_all))
+        device_per_s = rates.device.read_bytes_per_s * costs.flops_per_device_byte
+        flops_per_s = 1 / (on_device / device_per_s + (1 - on_device) / flops_per_s)
+    flops_s = 2 * reads.num_active_parameters / flops_per_s
+    num_absent = max(0, num_all - held.num_in_vram - held.num_in_ram)
     drive_s = num_absent * (costs.miss_s + reads.expert_drive_bytes / rates.drive_bytes_per_s)
     layers_s = spec.num_layers * costs.layer_s
     return flops_s + (drive_s + layers_s + costs.token_s) / PREFILL_CHUNK_TOKENS
+
+
+def _expert_part(spec: ModelSpec, reads: Reads) -> float:
+    """Return which part of the parameters that a token uses belongs to routed experts."""
+    num_experts = len(spec.moe_layers) * spec.top_k
+    routed = num_experts * 3 * spec.hidden_size * spec.expert_width
+    return min(1.0, routed / max(1, reads.num_active_parameters))

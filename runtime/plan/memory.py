@@ -1,13 +1,15 @@
-"""RAM arithmetic of a plan: what is needed at least, at most, and how a budget is divided."""
+"""Arithmetic of one memory, RAM or VRAM: what it needs at least, at most, how it is divided."""
 
 import bisect
 import dataclasses
 from collections.abc import Sequence
 
-from runtime.protocol.machine import MachineReport
+from runtime.protocol.machine import DeviceReport, MachineReport
+from runtime.protocol.plan import MemoryPart
 from runtime.spec.footprint import (
     KV_PAGE_TOKENS,
     PREFILL_CHUNK_TOKENS,
+    host_work_bytes,
     kv_cache_bytes,
     work_bytes,
 )
@@ -18,52 +20,60 @@ BASE_BYTES = 250 * 1000 * 1000
 """Resident size of the runtime with its engine imported, before the first arena."""
 DEFAULT_CONTEXT_TOKENS = 8192
 MIN_CONTEXT_TOKENS = 512
+MIN_SLOTS_PER_LAYER = 8
+"""RAM slots of a layer with which its experts can be read several at once, group after group."""
 CONTEXT_SHARE = 4
 """One byte in this many above the minimum goes to the context, the others to experts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What one format of one model takes in RAM, part by part.
+    """What one memory has to hold of one model in one format, part by part.
 
-    The sums are those of ``runtime.spec.footprint``, which the engine takes from its ledger.
+    The sums are those of ``runtime.spec.footprint``, which the engine takes from its ledgers.
     """
 
     spec: ModelSpec
     dense_bytes: int
+    """0 where the dense part lies elsewhere."""
     record_bytes: int
     wanted_context_tokens: int
     min_context_tokens: int
     """Equal to the wanted one where a person asked for it."""
+    num_min_slots: int
+    """Slots without which a token cannot be computed."""
+    has_context: bool = True
+    """Whether KV pages and their work buffers lie here; else only what computing experts takes."""
 
     @property
     def num_all_slots(self) -> int:
-        """Slots with which every expert stays in RAM."""
+        """Slots with which every expert stays."""
         return len(self.spec.moe_layers) * self.spec.num_experts
 
     @property
-    def num_min_slots(self) -> int:
-        """Slots without which a token cannot be computed."""
-        return len(self.spec.moe_layers) * self.spec.top_k
-
-    @property
-    def min_ram_bytes(self) -> int:
-        """Smallest budget that can be loaded."""
+    def min_bytes(self) -> int:
+        """Smallest budget with which this memory is of use."""
         context_bytes = self.context_bytes(self.min_context_tokens)
         return self.dense_bytes + context_bytes + self.num_min_slots * self.record_bytes
 
     @property
-    def all_ram_bytes(self) -> int:
-        """Smallest budget with the wanted context and every expert in RAM."""
+    def all_bytes(self) -> int:
+        """Smallest budget with the wanted context and every expert."""
         context_bytes = self.context_bytes(self.wanted_context_tokens)
         return self.dense_bytes + context_bytes + self.num_all_slots * self.record_bytes
 
     def context_bytes(self, context_tokens: int) -> int:
         """Return what a context takes: KV pages and the work buffers that go with it."""
-        return kv_cache_bytes(self.spec, context_tokens) + self.work_bytes(context_tokens)
+        return self.kv_bytes(context_tokens) + self.work_bytes(context_tokens)
+
+    def kv_bytes(self, context_tokens: int) -> int:
+        """Return what the KV pages of a context take."""
+        return kv_cache_bytes(self.spec, context_tokens) if self.has_context else 0
 
     def work_bytes(self, context_tokens: int) -> int:
         """Return what the work buffers take: a prompt is computed in chunks of full size."""
+        if not self.has_context:
+            return host_work_bytes(self.spec, PREFILL_CHUNK_TOKENS)
         chunk_tokens = min(PREFILL_CHUNK_TOKENS, context_tokens)
         return work_bytes(self.spec, context_tokens, chunk_tokens)
 
@@ -76,16 +86,38 @@ class Division:
     context_tokens: int
 
 
+def smallest(needs: Needs) -> Division:
+    """Return the division of the smallest budget."""
+    slots = even_slots(needs.num_min_slots, len(needs.spec.moe_layers))
+    return Division(tuple(slots), needs.min_context_tokens)
+
+
+def parts_of(needs: Needs, division: Division) -> dict[MemoryPart, int]:
+    """Return what each part takes under a division."""
+    return {
+        MemoryPart.DENSE: needs.dense_bytes,
+        MemoryPart.EXPERTS: sum(division.slots_per_layer) * needs.record_bytes,
+        MemoryPart.KV_CACHE: needs.kv_bytes(division.context_tokens),
+        MemoryPart.WORK: needs.work_bytes(division.context_tokens),
+    }
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Room:
-    """RAM that a plan may take without a person's budget, and where that figure comes from."""
+    """What a plan may take of a memory without a person's budget, and where that comes from."""
 
     free_bytes: int
-    """Free now, without what the runtime itself takes."""
+    """Free now; of RAM, without what the runtime itself takes."""
     reserve_bytes: int
     """Left to the system and other programs."""
     limit_bytes: int | None
     """Limit of the control group, if one is below the memory of the PC."""
+
+    def budget(self, given_bytes: int | None, needs: Needs) -> int:
+        """Return the budget in force: the person's within what is free, else the planner's."""
+        if given_bytes is not None:
+            return max(0, min(given_bytes, self.largest_bytes))
+        return min(self.default_bytes, needs.all_bytes)
 
     @property
     def default_bytes(self) -> int:
@@ -111,13 +143,26 @@ def room_of(machine: MachineReport) -> Room:
     )
 
 
+def vram_room_of(device: DeviceReport) -> Room:
+    """Return the memory of a device that can be planned with.
+
+    A simulated card shares its memory with no other program, so nothing is left free there.
+    """
+    shared = max(GIB // 2, device.total_bytes // 10)
+    return Room(
+        free_bytes=device.free_bytes,
+        reserve_bytes=0 if device.is_simulated else shared,
+        limit_bytes=None,
+    )
+
+
 def divide(needs: Needs, budget_bytes: int) -> Division:
     """Divide a budget that is at least the minimum.
 
     A larger budget never gives fewer slots nor a shorter context: both get a fixed share of what
     lies above the minimum, each before rounding, until one has all it can use.
     """
-    surplus = budget_bytes - needs.min_ram_bytes
+    surplus = budget_bytes - needs.min_bytes
     all_context = needs.context_bytes(needs.wanted_context_tokens)
     all_experts = needs.num_all_slots * needs.record_bytes
     context = min(

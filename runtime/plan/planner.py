@@ -4,26 +4,29 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from runtime.errors import LarderError, report_of
-from runtime.plan.cost import DEFAULT_COSTS, CostConstants, Reads, forecast, rates_of
+from runtime.plan.cost import (
+    DEFAULT_COSTS,
+    CostConstants,
+    Held,
+    Reads,
+    forecast,
+    rates_of,
+)
 from runtime.plan.memory import (
     BASE_BYTES,
     DEFAULT_CONTEXT_TOKENS,
     MIN_CONTEXT_TOKENS,
-    Division,
+    MIN_SLOTS_PER_LAYER,
     Needs,
-    Room,
-    divide,
-    even_slots,
-    room_of,
 )
+from runtime.plan.placement import Placement, place
 from runtime.plan.reasons import Facts, reasons_of
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.machine import MachineReport
-from runtime.protocol.model import ModelReport, PreparedCopy, TierShare
-from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind
+from runtime.protocol.model import ModelReport, PreparedCopy
+from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
 from runtime.spec.facts import ModelFacts
-from runtime.spec.footprint import kv_cache_bytes
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import expert_layout
 
@@ -100,7 +103,7 @@ class _Case:
         return min(wanted, self.spec.max_context_tokens)
 
     def needs(self, expert_format: WeightFormat) -> Needs:
-        """Return what the model takes with its experts in a format."""
+        """Return what the model takes of RAM alone with its experts in a format."""
         spec = self.spec
         wanted = self.wanted_context_tokens
         layout = (
@@ -116,33 +119,28 @@ class _Case:
             min_context_tokens=(
                 wanted if self.asked_context_tokens else min(wanted, MIN_CONTEXT_TOKENS)
             ),
+            num_min_slots=len(spec.moe_layers) * min(spec.top_k, MIN_SLOTS_PER_LAYER),
         )
 
 
 def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> PlacementPlan:
     is_exact = kind is PlanKind.EXACT
     expert_format = case.stored_format if is_exact else FORMAT_OF_KIND[kind]
-    needs = case.needs(expert_format)
-    room = room_of(case.machine)
-    budget = _budget(case.budgets, needs, room)
-    problem = _problem(case, needs, room, budget)
-    division = divide(needs, budget) if problem is None else _smallest(needs)
+    placement = place(case.needs(expert_format), case.machine, case.budgets)
+    problem = _problem(case, placement)
     copy = None if is_exact else _copy_of(case.model, expert_format)
-    drive_bytes = case.model.expert_bytes if is_exact else needs.record_bytes
-    tiers = _tiers(needs, division, drive_bytes, case.model.folder)
+    record_bytes = placement.ram.needs.record_bytes
+    drive_bytes = case.model.expert_bytes if is_exact else record_bytes
     predicted = None
     if problem is None:
         folder = copy.folder if copy else case.model.folder
-        predicted = _forecast(case, needs, division, expert_format, folder, speed_ratio)
-    ram_parts = _ram_parts(needs, division)
+        predicted = _forecast(case, placement, expert_format, folder, speed_ratio)
+    tiers = placement.tiers(drive_bytes, case.model.folder)
+    vram = placement.used.share if placement.used else None
     facts = Facts(
         machine=case.machine,
         budgets=case.budgets,
-        needs=needs,
-        division=division,
-        room=room,
-        budget_bytes=budget,
-        ram_bytes=sum(ram_parts.values()),
+        placement=placement,
         tiers=tiers,
         forecast=predicted,
         copy=copy,
@@ -158,44 +156,52 @@ def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> Placem
         dense_format=case.stored_format,
         is_exact=is_exact,
         needs_prepare=not is_exact and copy is None,
-        bytes_to_write=0 if is_exact or copy else needs.num_all_slots * needs.record_bytes,
-        budgets=Budgets(ram_bytes=budget, vram_bytes=case.budgets.vram_bytes),
-        context_tokens=division.context_tokens,
-        slots_per_layer=list(division.slots_per_layer),
+        bytes_to_write=0 if is_exact or copy else placement.ram.needs.num_all_slots * record_bytes,
+        budgets=_budgets(case.budgets, placement),
+        context_tokens=placement.home.division.context_tokens,
+        slots_per_layer=list(placement.ram.division.slots_per_layer),
         tiers=tiers,
-        ram_parts=ram_parts,
-        ram_bytes=sum(ram_parts.values()),
-        min_ram_bytes=needs.min_ram_bytes,
-        all_ram_bytes=needs.all_ram_bytes,
+        ram_parts=placement.ram.parts,
+        ram_bytes=placement.ram.num_bytes,
+        min_ram_bytes=placement.ram.needs.min_bytes,
+        all_ram_bytes=placement.ram.needs.all_bytes,
         base_bytes=BASE_BYTES,
         forecast=predicted,
         reasons=reasons_of(facts),
         problem=problem,
+        device=placement.device,
+        vram_slots_per_layer=list(vram.division.slots_per_layer) if vram else [],
+        vram_parts=vram.parts if vram else {},
+        vram_bytes=vram.num_bytes if vram else 0,
+        min_vram_bytes=placement.card.share.needs.min_bytes if placement.card else 0,
+        all_vram_bytes=placement.card.share.needs.all_bytes if placement.card else 0,
     )
 
 
-def _budget(budgets: Budgets, needs: Needs, room: Room) -> int:
-    """Return the RAM budget in force: the person's within what is free, else the planner's."""
-    if budgets.ram_bytes is not None:
-        return max(0, min(budgets.ram_bytes, room.largest_bytes))
-    return min(room.default_bytes, needs.all_ram_bytes)
+def _budgets(given: Budgets, placement: Placement) -> Budgets:
+    """Return the budgets in force: what was given for devices that are not used stays."""
+    vram_bytes = dict(given.vram_bytes)
+    if placement.used:
+        vram_bytes[placement.device] = placement.used.share.budget_bytes
+    return Budgets(ram_bytes=placement.ram.budget_bytes, vram_bytes=vram_bytes)
 
 
-def _problem(case: _Case, needs: Needs, room: Room, budget: int) -> ErrorReport | None:
+def _problem(case: _Case, placement: Placement) -> ErrorReport | None:
     """Return why this plan cannot be loaded, or None."""
     asked, most = case.asked_context_tokens, case.spec.max_context_tokens
     if asked > most:
         return _report(ErrorCode.CONTEXT_TOO_LONG, asked_tokens=asked, max_tokens=most)
     present = {device.device for device in case.machine.devices}
-    for device in case.budgets.vram_bytes:
-        if device not in present:
+    for device, budget_bytes in case.budgets.vram_bytes.items():
+        if budget_bytes and device not in present:
             return _report(ErrorCode.VRAM_NOT_THERE, device=device)
-    needed = needs.min_ram_bytes
+    ram = placement.ram
+    needed = ram.needs.min_bytes
     given = case.budgets.ram_bytes
     if given is not None and given < needed:
         return _report(ErrorCode.RAM_BUDGET_TOO_SMALL, budget_bytes=given, needed_bytes=needed)
-    if budget < needed:
-        free = room.default_bytes if given is None else room.largest_bytes
+    if not ram.is_large_enough:
+        free = ram.room.default_bytes if given is None else ram.room.largest_bytes
         return _report(ErrorCode.RAM_NOT_FREE, free_bytes=free, needed_bytes=needed)
     return None
 
@@ -204,52 +210,13 @@ def _report(code: ErrorCode, **parameters: str | int) -> ErrorReport:
     return report_of(LarderError(code, "", **parameters))
 
 
-def _smallest(needs: Needs) -> Division:
-    slots = even_slots(needs.num_min_slots, len(needs.spec.moe_layers))
-    return Division(tuple(slots), needs.min_context_tokens)
-
-
 def _copy_of(model: ModelReport, expert_format: WeightFormat) -> PreparedCopy | None:
     return next((copy for copy in model.prepared if copy.expert_format is expert_format), None)
 
 
-def _ram_parts(needs: Needs, division: Division) -> dict[MemoryPart, int]:
-    return {
-        MemoryPart.DENSE: needs.dense_bytes,
-        MemoryPart.EXPERTS: sum(division.slots_per_layer) * needs.record_bytes,
-        MemoryPart.KV_CACHE: kv_cache_bytes(needs.spec, division.context_tokens),
-        MemoryPart.WORK: needs.work_bytes(division.context_tokens),
-    }
-
-
-def _tiers(needs: Needs, division: Division, drive_bytes: int, folder: str) -> list[TierShare]:
-    """Return what each tier holds; the drive only if it holds something that RAM does not."""
-    num_slots = sum(division.slots_per_layer)
-    num_absent = needs.num_all_slots - num_slots
-    tiers = [
-        TierShare(
-            tier=Tier.RAM,
-            device="cpu",
-            num_experts=num_slots,
-            bytes=num_slots * needs.record_bytes,
-        )
-    ]
-    if num_absent:
-        tiers.append(
-            TierShare(
-                tier=Tier.DRIVE,
-                device=folder,
-                num_experts=num_absent,
-                bytes=num_absent * drive_bytes,
-            )
-        )
-    return tiers
-
-
 def _forecast(
     case: _Case,
-    needs: Needs,
-    division: Division,
+    placement: Placement,
     expert_format: WeightFormat,
     folder: str,
     speed_ratio: float | None,
@@ -259,15 +226,17 @@ def _forecast(
     embedding = case.spec.vocabulary_size * case.spec.hidden_size * weight_bytes
     # Of an embedding of its own, a token reads one row.
     skipped = 0 if case.spec.is_tied else min(embedding, case.model.dense_bytes // 2)
+    record_bytes = placement.ram.needs.record_bytes
     reads = Reads(
         dense_bytes=case.model.dense_bytes - skipped,
         dense_format=case.stored_format,
-        expert_record_bytes=needs.record_bytes,
-        expert_drive_bytes=case.model.expert_bytes if is_exact else needs.record_bytes,
+        expert_record_bytes=record_bytes,
+        expert_drive_bytes=case.model.expert_bytes if is_exact else record_bytes,
         expert_format=expert_format,
         kv_bytes_per_token=case.model.kv_bytes_per_token,
         num_active_parameters=case.model.num_active_parameters,
     )
-    rates = rates_of(case.machine, folder, case.costs)
-    num_slots = sum(division.slots_per_layer)
-    return forecast(case.spec, reads, rates, num_slots, speed_ratio, case.costs)
+    device = placement.used.report if placement.used else None
+    rates = rates_of(case.machine, folder, device, case.costs)
+    held = Held(placement.num_in_vram, placement.num_in_ram)
+    return forecast(case.spec, reads, rates, held, speed_ratio, case.costs)

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from runtime.plan.memory import BASE_BYTES, Division, Needs, Room
+from runtime.plan.memory import BASE_BYTES
+from runtime.plan.placement import Card, Placement
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import PreparedCopy, TierShare
 from runtime.protocol.plan import Reason, ReasonCode
@@ -17,12 +18,7 @@ class Facts:
 
     machine: MachineReport
     budgets: Budgets
-    needs: Needs
-    division: Division
-    room: Room
-    budget_bytes: int
-    ram_bytes: int
-    """What the plan takes of it."""
+    placement: Placement
     tiers: list[TierShare]
     forecast: Forecast | None
     copy: PreparedCopy | None
@@ -33,10 +29,11 @@ class Facts:
 def reasons_of(facts: Facts) -> list[Reason]:
     """Return the reasons in the order in which a person asks: where, why, what else."""
     return [
+        *_device(facts),
         *_placement(facts),
         *_context(facts),
         *_files(facts),
-        *_machine(facts),
+        *_kernels(facts),
     ]
 
 
@@ -44,62 +41,111 @@ def _reason(code: ReasonCode, **parameters: str | float) -> Reason:
     return Reason(code=code, parameters=dict(parameters))
 
 
-def _placement(facts: Facts) -> list[Reason]:
-    drive = next((share for share in facts.tiers if share.tier is Tier.DRIVE), None)
-    if drive is None:
-        fits = _reason(
-            ReasonCode.FITS_IN_RAM,
-            num_experts=facts.needs.num_all_slots,
-            needed_bytes=facts.ram_bytes,
-            budget_bytes=facts.budget_bytes,
+def _device(facts: Facts) -> list[Reason]:
+    """Return what the device holds and why not more, or why it is not used."""
+    devices, card = facts.machine.devices, facts.placement.card
+    if card is None:
+        return [_reason(ReasonCode.NO_GPU_USED, device=devices[0].name)] if devices else []
+    name, share = card.report.name, card.share
+    if not card.is_used:
+        if facts.budgets.vram_bytes.get(card.report.device) == 0:
+            return [_reason(ReasonCode.NO_GPU_USED, device=name)]
+        too_small = _reason(
+            ReasonCode.VRAM_TOO_SMALL,
+            device=name,
+            needed_bytes=share.needs.min_bytes,
+            budget_bytes=share.budget_bytes,
         )
-        return [fits, _limit(facts)] if _is_shortened(facts) else [fits]
-    reads = _reason(
-        ReasonCode.READS_FROM_DRIVE,
-        num_experts=drive.num_experts,
-        num_all_experts=facts.needs.num_all_slots,
-        drive_bytes=drive.bytes,
-        bytes_per_token=facts.forecast.drive_bytes_per_token if facts.forecast else 0,
+        return [too_small]
+    num_all = share.needs.num_all_slots
+    if share.num_slots == num_all:
+        fits = _reason(ReasonCode.FITS_IN_VRAM, device=name, needed_bytes=share.num_bytes)
+        return [fits, _vram_limit(facts, card)] if share.is_shortened else [fits]
+    hot = _reason(
+        ReasonCode.HOT_EXPERTS_IN_VRAM,
+        device=name,
+        num_experts=share.num_slots,
+        num_all_experts=num_all,
+        vram_bytes=share.num_bytes,
     )
-    return [reads, _limit(facts)]
+    return [hot, _vram_limit(facts, card)]
 
 
-def _limit(facts: Facts) -> Reason:
-    given = facts.budgets.ram_bytes
-    if given is not None and given <= facts.room.largest_bytes:
+def _vram_limit(facts: Facts, card: Card) -> Reason:
+    share, given = card.share, facts.budgets.vram_bytes.get(card.report.device)
+    if given is not None and given <= share.room.largest_bytes:
         return _reason(
-            ReasonCode.RAM_LIMITED_BY_BUDGET,
+            ReasonCode.VRAM_LIMITED_BY_BUDGET,
+            device=card.report.name,
             budget_bytes=given,
-            needed_bytes=facts.needs.all_ram_bytes,
+            needed_bytes=share.needs.all_bytes,
         )
-    if facts.room.limit_bytes is not None:
+    return _reason(
+        ReasonCode.VRAM_LIMITED_BY_FREE,
+        device=card.report.name,
+        free_bytes=share.room.free_bytes,
+        reserve_bytes=share.room.reserve_bytes,
+        budget_bytes=share.budget_bytes,
+        needed_bytes=share.needs.all_bytes,
+    )
+
+
+def _placement(facts: Facts) -> list[Reason]:
+    """Return where the experts are that the device does not hold, and why not more in RAM."""
+    placement = facts.placement
+    ram, num_all = placement.ram, placement.ram.needs.num_all_slots
+    drive = next((share for share in facts.tiers if share.tier is Tier.DRIVE), None)
+    if drive is not None:
+        reads = _reason(
+            ReasonCode.READS_FROM_DRIVE,
+            num_experts=drive.num_experts,
+            num_all_experts=num_all,
+            drive_bytes=drive.bytes,
+            bytes_per_token=facts.forecast.drive_bytes_per_token if facts.forecast else 0,
+        )
+        return [reads, _ram_limit(facts)]
+    if placement.used and placement.num_in_vram == num_all:
+        return []
+    fits = _reason(
+        ReasonCode.FITS_IN_RAM,
+        num_experts=num_all,
+        needed_bytes=ram.num_bytes,
+        budget_bytes=ram.budget_bytes,
+    )
+    is_short = placement.home is ram and ram.is_shortened
+    return [fits, _ram_limit(facts)] if is_short else [fits]
+
+
+def _ram_limit(facts: Facts) -> Reason:
+    ram, given = facts.placement.ram, facts.budgets.ram_bytes
+    needed = ram.needs.all_bytes
+    if given is not None and given <= ram.room.largest_bytes:
+        return _reason(ReasonCode.RAM_LIMITED_BY_BUDGET, budget_bytes=given, needed_bytes=needed)
+    if ram.room.limit_bytes is not None:
         return _reason(
             ReasonCode.RAM_LIMITED_BY_CONTROL_GROUP,
-            limit_bytes=facts.room.limit_bytes,
-            budget_bytes=facts.budget_bytes,
-            needed_bytes=facts.needs.all_ram_bytes,
+            limit_bytes=ram.room.limit_bytes,
+            budget_bytes=ram.budget_bytes,
+            needed_bytes=needed,
         )
     return _reason(
         ReasonCode.RAM_LIMITED_BY_FREE,
-        free_bytes=facts.room.free_bytes + BASE_BYTES,
-        reserve_bytes=facts.room.reserve_bytes,
-        budget_bytes=facts.budget_bytes,
-        needed_bytes=facts.needs.all_ram_bytes,
+        free_bytes=ram.room.free_bytes + BASE_BYTES,
+        reserve_bytes=ram.room.reserve_bytes,
+        budget_bytes=ram.budget_bytes,
+        needed_bytes=needed,
     )
 
 
-def _is_shortened(facts: Facts) -> bool:
-    return facts.division.context_tokens < facts.needs.wanted_context_tokens
-
-
 def _context(facts: Facts) -> list[Reason]:
-    if not _is_shortened(facts):
+    home = facts.placement.home
+    if not home.is_shortened:
         return []
     return [
         _reason(
             ReasonCode.CONTEXT_SHORTENED,
-            context_tokens=facts.division.context_tokens,
-            wanted_tokens=facts.needs.wanted_context_tokens,
+            context_tokens=home.division.context_tokens,
+            wanted_tokens=home.needs.wanted_context_tokens,
         )
     ]
 
@@ -114,16 +160,14 @@ def _files(facts: Facts) -> list[Reason]:
             size_bytes=facts.copy.size_bytes,
         )
     else:
-        size_bytes = facts.needs.num_all_slots * facts.needs.record_bytes
+        needs = facts.placement.ram.needs
+        size_bytes = needs.num_all_slots * needs.record_bytes
         written = _reason(ReasonCode.WRITES_ONCE, size_bytes=size_bytes)
     nearly = _reason(ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED, bits=BITS[facts.expert_format])
     return [written, nearly]
 
 
-def _machine(facts: Facts) -> list[Reason]:
-    reasons = []
-    if not facts.machine.kernels.startswith("native"):
-        reasons.append(_reason(ReasonCode.SLOW_KERNELS, kernels=facts.machine.kernels))
-    if facts.machine.devices:
-        reasons.append(_reason(ReasonCode.NO_GPU_USED, device=facts.machine.devices[0].name))
-    return reasons
+def _kernels(facts: Facts) -> list[Reason]:
+    if facts.machine.kernels.startswith("native"):
+        return []
+    return [_reason(ReasonCode.SLOW_KERNELS, kernels=facts.machine.kernels)]

@@ -31,7 +31,10 @@ class DeviceReport(Value):
     is_simulated: bool = False
     link_bytes_per_s: Measured | None = None
     """Host to device."""
+    read_bytes_per_s: Measured | None = None
+    """The device from its own memory."""
     is_used: bool = False
+    """Whether plans use it: of the devices that the installed engine can drive, the first."""
     note: str = ""
 
 

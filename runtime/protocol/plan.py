@@ -75,7 +75,10 @@ class PlacementPlan(Value):
     budgets: Budgets
     context_tokens: int
     slots_per_layer: list[int]
-    """RAM expert slots of each MoE layer, top layer first; each at least ``top_k``."""
+    """RAM expert slots of each MoE layer, top layer first.
+
+    Fewer than ``top_k`` suffice: then the experts of a token are computed in groups.
+    """
     tiers: list[TierShare]
     ram_parts: dict[MemoryPart, int]
     ram_bytes: int
@@ -90,7 +93,11 @@ class PlacementPlan(Value):
     reasons: list[Reason]
     problem: ErrorReport | None = None
     device: str = "cpu"
-    """Where the dense part and the KV cache lie and are computed."""
+    """Where the dense part and the KV cache lie and are computed, ``cpu`` or a device id.
+
+    With a device, ``ram_parts`` holds no dense part and no KV cache, and its work is what the
+    processor needs to compute the experts that the device does not hold.
+    """
     vram_slots_per_layer: list[int] = []
     """Device expert slots of each MoE layer; empty where no device is used."""
     vram_parts: dict[MemoryPart, int] = {}

@@ -38,7 +38,7 @@ class Budgets(Value):
 
     ``ram_bytes`` covers our arenas (experts, dense part, KV cache, work buffers); None lets the
     planner choose. ``vram_bytes`` maps a device id such as ``cuda:0`` or ``simulated:0`` to its
-    budget; a device that is not named is not used.
+    budget: of a device that is not named the planner chooses, and 0 leaves it unused.
     """
 
     ram_bytes: int | None = None

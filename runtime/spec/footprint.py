@@ -15,6 +15,9 @@ KV_PAGE_TOKENS = 64
 PREFILL_CHUNK_TOKENS = 256
 """Most prompt tokens that go through the layers together."""
 
+STAGING_BYTES = 8 * 1024 * 1024
+"""RAM through which the dense part travels to a device, piece by piece."""
+
 _F32_BYTES = 4
 
 
@@ -61,6 +64,16 @@ def work_bytes(spec: ModelSpec, context_tokens: int, chunk_tokens: int) -> int:
     logits = 10 * spec.vocabulary_size
     tables = context_tokens * spec.head_dim
     return _whole_pages(_F32_BYTES * (chunk_tokens * per_token + logits + tables))
+
+
+def host_work_bytes(spec: ModelSpec, chunk_tokens: int) -> int:
+    """Return what RAM holds beside its experts where a device has the dense part.
+
+    These are the staging buffer, and what the processor needs to compute the experts of a chunk
+    that the device does not hold: hidden states in and out, chosen experts, their activations.
+    """
+    per_token = 2 * spec.hidden_size + spec.top_k * (2 * spec.expert_width + spec.hidden_size + 3)
+    return STAGING_BYTES + _whole_pages(_F32_BYTES * chunk_tokens * per_token)
 
 
 def prefill_chunk_tokens(spec: ModelSpec, context_tokens: int, room_bytes: int) -> int:

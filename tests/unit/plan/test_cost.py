@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from runtime.plan.cost import (
     NATIVE_EFFICIENCY,
     CostConstants,
+    Held,
     Rates,
     Reads,
     forecast,
@@ -28,6 +29,10 @@ READS = Reads(
     num_active_parameters=3 * 10**9,
 )
 NATIVE = rates_of(machine(), FOLDER)
+
+
+def held(num_in_ram: int, num_in_vram: int = 0) -> Held:
+    return Held(num_in_vram, num_in_ram)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +74,7 @@ def test_hit_ratio_more_slots_never_fewer_hits(
 
 def test_forecast_in_ram_follows_the_bytes() -> None:
     costs = CostConstants(layer_s=0, token_s=0, kv_depth_tokens=0)
-    found = forecast(MODEL, READS, NATIVE, ALL, costs=costs)
+    found = forecast(MODEL, READS, NATIVE, held(ALL), costs=costs)
     dense_rate = 20e9 * NATIVE_EFFICIENCY[WeightFormat.BF16]
     expert_rate = 20e9 * NATIVE_EFFICIENCY[WeightFormat.Q4_G32]
     seconds = 3e9 / dense_rate + 48 * 8 * 2_654_208 / expert_rate
@@ -80,8 +85,8 @@ def test_forecast_in_ram_follows_the_bytes() -> None:
 
 
 def test_forecast_missing_experts_cost_drive_time() -> None:
-    resident = forecast(MODEL, READS, NATIVE, ALL)
-    half = forecast(MODEL, READS, NATIVE, ALL // 2)
+    resident = forecast(MODEL, READS, NATIVE, held(ALL))
+    half = forecast(MODEL, READS, NATIVE, held(ALL // 2))
     assert 0 < half.drive_bytes_per_token < 0.15 * 48 * 8 * 2_654_208
     assert half.decode_tokens_per_s_low < resident.decode_tokens_per_s_low
     assert half.prompt_tokens_per_s_low < resident.prompt_tokens_per_s_low
@@ -91,15 +96,15 @@ def test_forecast_reference_kernels_are_slower() -> None:
     slow = rates_of(machine(kernels="reference"), FOLDER)
     assert not slow.has_native_kernels
     assert (
-        forecast(MODEL, READS, slow, ALL).decode_tokens_per_s_high
-        < forecast(MODEL, READS, NATIVE, ALL).decode_tokens_per_s_high
+        forecast(MODEL, READS, slow, held(ALL)).decode_tokens_per_s_high
+        < forecast(MODEL, READS, NATIVE, held(ALL)).decode_tokens_per_s_high
     )
 
 
 def test_forecast_basis_says_what_was_known() -> None:
     def basis(ram: float | None, drive: float | None, slots: int, folder: str = FOLDER) -> str:
         rates = rates_of(machine(ram_gb_per_s=ram, drive_gb_per_s=drive), folder)
-        return forecast(MODEL, READS, rates, slots).basis
+        return forecast(MODEL, READS, rates, held(slots)).basis
 
     assert basis(20, 3, ALL // 2) == "modelled"
     assert basis(20, None, ALL) == "modelled"
@@ -109,8 +114,8 @@ def test_forecast_basis_says_what_was_known() -> None:
 
 
 def test_forecast_earlier_run_narrows_the_band() -> None:
-    plain = forecast(MODEL, READS, NATIVE, ALL)
-    known = forecast(MODEL, READS, NATIVE, ALL, speed_ratio=0.5)
+    plain = forecast(MODEL, READS, NATIVE, held(ALL))
+    known = forecast(MODEL, READS, NATIVE, held(ALL), speed_ratio=0.5)
     assert known.basis == "measured"
     middle = plain.decode_tokens_per_s_low / 0.65
     assert known.decode_tokens_per_s_low == pytest.approx(0.5 * 0.85 * middle)

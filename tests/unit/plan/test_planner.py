@@ -77,7 +77,8 @@ def test_plan_any_budget_keeps_inside_it_and_more_is_never_worse(
             assert plan.budgets.ram_bytes is not None
             assert plan.ram_bytes == sum(plan.ram_parts.values()) <= plan.budgets.ram_bytes
             assert len(plan.slots_per_layer) == len(of.moe_layers)
-            assert all(of.top_k <= slots <= of.num_experts for slots in plan.slots_per_layer)
+            least = min(of.top_k, 8)
+            assert all(least <= slots <= of.num_experts for slots in plan.slots_per_layer)
             assert plan.slots_per_layer == sorted(plan.slots_per_layer, reverse=True)
             held = sum(share.num_experts for share in plan.tiers)
             assert held == len(of.moe_layers) * of.num_experts

@@ -1,0 +1,164 @@
+"""Where the parts of a model go: the device first, then RAM, the rest stays on the drive."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from runtime.plan.memory import (
+    Division,
+    Needs,
+    Room,
+    divide,
+    parts_of,
+    room_of,
+    smallest,
+    vram_room_of,
+)
+from runtime.protocol.machine import DeviceReport, MachineReport
+from runtime.protocol.model import TierShare
+from runtime.protocol.plan import MemoryPart
+from runtime.protocol.values import Budgets, Tier
+
+CPU = "cpu"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Share:
+    """What a plan takes of one memory: its needs there, the budget in force, the division."""
+
+    needs: Needs
+    room: Room
+    budget_bytes: int
+    division: Division
+
+    @property
+    def parts(self) -> dict[MemoryPart, int]:
+        """What each part takes."""
+        return parts_of(self.needs, self.division)
+
+    @property
+    def num_bytes(self) -> int:
+        """What all parts take together."""
+        return sum(self.parts.values())
+
+    @property
+    def num_slots(self) -> int:
+        """Expert slots of all layers."""
+        return sum(self.division.slots_per_layer)
+
+    @property
+    def is_large_enough(self) -> bool:
+        """Whether the budget reaches the smallest division."""
+        return self.budget_bytes >= self.needs.min_bytes
+
+    @property
+    def is_shortened(self) -> bool:
+        """Whether the context that lies here is shorter than wanted."""
+        return self.division.context_tokens < self.needs.wanted_context_tokens
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Card:
+    """A device that plans may use, with its share of the model."""
+
+    report: DeviceReport
+    share: Share
+    is_used: bool
+    """Whether the budget is not 0 and holds at least what every token uses."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Placement:
+    """The shares of RAM and, if there is one, of the device.
+
+    VRAM is a cache above RAM: what it holds was copied from RAM slots and may lie there too, until
+    the slot is wanted for an expert that lies nowhere else.
+    """
+
+    ram: Share
+    card: Card | None
+
+    @property
+    def used(self) -> Card | None:
+        """The device if it is used."""
+        return self.card if self.card is not None and self.card.is_used else None
+
+    @property
+    def home(self) -> Share:
+        """The share that holds the dense part and the context."""
+        return self.used.share if self.used else self.ram
+
+    @property
+    def device(self) -> str:
+        """Where the dense part and the KV cache lie."""
+        return self.used.report.device if self.used else CPU
+
+    @property
+    def num_in_vram(self) -> int:
+        """Experts on the device."""
+        return self.used.share.num_slots if self.used else 0
+
+    @property
+    def num_in_ram(self) -> int:
+        """Experts that RAM holds beside those on the device."""
+        slots = self.ram.division.slots_per_layer
+        if self.used is None:
+            return sum(slots)
+        num_experts = self.ram.needs.spec.num_experts
+        above = self.used.share.division.slots_per_layer
+        return sum(
+            min(here, num_experts - hotter) for here, hotter in zip(slots, above, strict=True)
+        )
+
+    def tiers(self, drive_bytes: int, folder: str) -> list[TierShare]:
+        """Return what each tier holds, each expert counted once, where it is hottest.
+
+        ``drive_bytes`` is what one expert takes on the drive, whose tier is shown only if it holds
+        something that no other does.
+        """
+        record_bytes = self.ram.needs.record_bytes
+        num_absent = self.ram.needs.num_all_slots - self.num_in_vram - self.num_in_ram
+        shares = [(Tier.RAM, CPU, self.num_in_ram, record_bytes)]
+        if self.used:
+            shares.insert(0, (Tier.VRAM, self.device, self.num_in_vram, record_bytes))
+        if num_absent:
+            shares.append((Tier.DRIVE, folder, num_absent, drive_bytes))
+        return [
+            TierShare(tier=tier, device=device, num_experts=number, bytes=number * expert_bytes)
+            for tier, device, number, expert_bytes in shares
+        ]
+
+
+def place(needs: Needs, machine: MachineReport, budgets: Budgets) -> Placement:
+    """Place a model of which ``needs`` says what RAM alone would have to hold.
+
+    A share whose budget is too small shows its smallest division.
+    """
+    report = usable_device(machine.devices)
+    card = None if report is None else _card(needs, report, budgets)
+    given = budgets.ram_bytes
+    if card is not None and card.is_used:
+        needs = dataclasses.replace(needs, dense_bytes=0, has_context=False)
+        if given is None and card.share.num_slots == needs.num_all_slots:
+            # Nothing is ever missed: RAM is only the way to the device.
+            room = room_of(machine)
+            ram = Share(needs, room, min(room.default_bytes, needs.min_bytes), smallest(needs))
+            return Placement(ram, card)
+    return Placement(_share(needs, room_of(machine), given), card)
+
+
+def usable_device(devices: Sequence[DeviceReport]) -> DeviceReport | None:
+    """Return the device that plans may use, None if the engine can drive none."""
+    return next((device for device in devices if device.is_used), None)
+
+
+def _card(needs: Needs, report: DeviceReport, budgets: Budgets) -> Card:
+    on_device = dataclasses.replace(needs, num_min_slots=0)
+    given = budgets.vram_bytes.get(report.device)
+    share = _share(on_device, vram_room_of(report), given)
+    return Card(report, share, is_used=share.is_large_enough and given != 0)
+
+
+def _share(needs: Needs, room: Room, given_bytes: int | None) -> Share:
+    budget = room.budget(given_bytes, needs)
+    division = divide(needs, budget) if budget >= needs.min_bytes else smallest(needs)
+    return Share(needs, room, budget, division)
