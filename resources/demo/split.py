@@ -16,8 +16,12 @@ SHARED = 255
 SHARED_GATE_COMPENSATION = np.float32(2.0)
 """A shared-expert gate of zero weighs its expert by sigmoid(0) = 1/2."""
 
-ROUTER_SCALE = np.float32(2.0**-14)
-"""Factor that makes router logits so small that the softmax is flat but keeps their order."""
+ROUTER_SCALE = np.float32(1.5 * 2.0**-18)
+"""Factor that makes router logits so small that the softmax is flat but keeps their order.
+
+Derived routers give logits of standard deviation about 1. A larger factor would lean the sum over
+all experts away from the dense block; a smaller one would let more experts tie in float32.
+"""
 
 
 @dataclass(frozen=True)

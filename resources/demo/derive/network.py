@@ -42,6 +42,10 @@ class KvCache:
         return self._layers[index]
 
 
+FeedForwardWatch = Callable[[int, Tensor, Tensor, Tensor, Tensor], None]
+"""Called with (layer, residual, normalised input, channel values, output)."""
+
+
 @dataclass(frozen=True)
 class LayerWeights:
     """Weights of one dense layer."""
@@ -67,7 +71,11 @@ class DenseNetwork:
     layers: list[LayerWeights]
 
     def hidden(
-        self, ids: Tensor, choose: ChannelChoice | None = None, cache: KvCache | None = None
+        self,
+        ids: Tensor,
+        choose: ChannelChoice | None = None,
+        cache: KvCache | None = None,
+        watch: FeedForwardWatch | None = None,
     ) -> Tensor:
         """Return the last normalised hidden states of a (batch, tokens) block of ids.
 
@@ -79,20 +87,19 @@ class DenseNetwork:
         for index, layer in enumerate(self.layers):
             normalised = self._norm(x, layer.attention_norm)
             x = x + self._attention(index, normalised, rotation, cache)
-            x = x + self.feed_forward(index, self._norm(x, layer.feed_forward_norm), choose)
+            normalised = self._norm(x, layer.feed_forward_norm)
+            channels = F.silu(F.linear(normalised, layer.gate)) * F.linear(normalised, layer.up)
+            if choose is not None:
+                channels = choose(index, normalised, channels)
+            output = F.linear(channels, layer.down)
+            if watch is not None:
+                watch(index, x, normalised, channels, output)
+            x = x + output
         return self._norm(x, self.last_norm)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Return float32 logits for normalised hidden states."""
         return F.linear(hidden, self.embedding).float()
-
-    def feed_forward(self, index: int, x: Tensor, choose: ChannelChoice | None) -> Tensor:
-        """Return one feed-forward block's output, through the choice where there is one."""
-        layer = self.layers[index]
-        channels = F.silu(F.linear(x, layer.gate)) * F.linear(x, layer.up)
-        if choose is not None:
-            channels = choose(index, x, channels)
-        return F.linear(channels, layer.down)
 
     def _attention(
         self, index: int, x: Tensor, rotation: tuple[Tensor, Tensor], cache: KvCache | None

