@@ -1,18 +1,54 @@
 """Graphics cards, as far as the system tells without a graphics library of its own."""
 
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
 from runtime.hardware.system_files import SystemFiles
-from runtime.protocol.machine import DeviceReport
+from runtime.protocol.machine import DeviceReport, Measured
 
+VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
+"""CUDA's own list of the cards that a process sees, which also numbers them anew."""
 _AMD_VENDOR = "0x1002"
+_TRANSFERS_PER_CLOCK = 2
 
 
-def read_gpus(files: SystemFiles) -> list[DeviceReport]:
+def read_gpus(files: SystemFiles, env: Mapping[str, str]) -> list[DeviceReport]:
     """Return the graphics cards; none where nothing tells about them. Never fails."""
-    return [*_nvidia_cards(), *_amd_cards(files)]
+    return [*_nvidia_cards(env.get(VISIBLE_VARIABLE)), *_amd_cards(files)]
 
 
-def _nvidia_cards() -> list[DeviceReport]:
-    """Return NVIDIA's cards by NVML, the library of their driver."""
+def mark_used(devices: Sequence[DeviceReport], cuda_version: str) -> list[DeviceReport]:
+    """Return the devices with the one that plans use marked, and why the others are not.
+
+    It is the first that the engine can drive: a simulated one, or a CUDA card where torch was built
+    for CUDA.
+    """
+    driven = [
+        device
+        for device in devices
+        if device.is_simulated or (device.device.startswith("cuda:") and cuda_version)
+    ]
+    marked: list[DeviceReport] = []
+    for device in devices:
+        if driven and device is driven[0]:
+            marked.append(msgspec.structs.replace(device, is_used=True))
+        elif device in driven:
+            marked.append(_noted(device, "another device is used"))
+        elif device.device.startswith("cuda:"):
+            marked.append(_noted(device, "the installed engine was built without CUDA"))
+        else:
+            marked.append(_noted(device, "cards of this kind are not used yet"))
+    return marked
+
+
+def _noted(device: DeviceReport, note: str) -> DeviceReport:
+    joined = f"{device.note}; {note}" if device.note else note
+    return msgspec.structs.replace(device, note=joined)
+
+
+def _nvidia_cards(visible: str | None) -> list[DeviceReport]:
+    """Return NVIDIA's cards by NVML, the library of their driver, numbered as CUDA does."""
     try:
         import pynvml
     except ImportError:
@@ -20,26 +56,66 @@ def _nvidia_cards() -> list[DeviceReport]:
     try:
         pynvml.nvmlInit()
         try:
-            return [_nvidia_card(index) for index in range(pynvml.nvmlDeviceGetCount())]
+            indices = range(pynvml.nvmlDeviceGetCount())
+            shown = indices if visible is None else _visible(visible, indices)
+            return [_nvidia_card(index, number) for number, index in enumerate(shown)]
         finally:
             pynvml.nvmlShutdown()
     except (pynvml.NVMLError, OSError):
         return []
 
 
-def _nvidia_card(index: int) -> DeviceReport:
+def _visible(listed: str, indices: range) -> list[int]:
+    """Return which cards CUDA shows: those listed, up to the first entry that is none."""
+    shown: list[int] = []
+    for entry in (part.strip() for part in listed.split(",")):
+        if entry.isdecimal():
+            found = int(entry) if int(entry) in indices else None
+        else:
+            found = next((index for index in indices if _has_uuid(index, entry)), None)
+        if found is None:
+            break
+        shown.append(found)
+    return shown
+
+
+def _has_uuid(index: int, beginning: str) -> bool:
+    import pynvml
+
+    uuid = _text(pynvml.nvmlDeviceGetUUID(pynvml.nvmlDeviceGetHandleByIndex(index)))
+    return bool(beginning) and uuid.startswith(beginning)
+
+
+def _nvidia_card(index: int, number: int) -> DeviceReport:
     import pynvml
 
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    name = pynvml.nvmlDeviceGetName(handle)
     memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     return DeviceReport(
-        device=f"cuda:{index}",
-        name=name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name),
+        device=f"cuda:{number}",
+        name=_text(pynvml.nvmlDeviceGetName(handle)),
         total_bytes=int(memory.total),
         free_bytes=int(memory.free),
+        read_bytes_per_s=_read_rate(handle),
         note="NVML",
     )
+
+
+def _read_rate(handle: object) -> Measured | None:
+    """Return what a card's memory can read at most, by its clock and width; None if not told."""
+    import pynvml
+
+    try:
+        clock_mhz = pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM)
+        width_bits = pynvml.nvmlDeviceGetMemoryBusWidth(handle)
+    except pynvml.NVMLError:
+        return None
+    rate = _TRANSFERS_PER_CLOCK * clock_mhz * 1e6 * width_bits / 8
+    return Measured(value=rate, method="NVML clock and width") if rate > 0 else None
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def _amd_cards(files: SystemFiles) -> list[DeviceReport]:

@@ -8,11 +8,12 @@ from pathlib import Path
 import msgspec
 
 from runtime.hardware.drives import drive_of
-from runtime.hardware.gpus import read_gpus
+from runtime.hardware.engine_build import torch_cuda_version
+from runtime.hardware.gpus import mark_used, read_gpus
 from runtime.hardware.memory import host_memory, read_memory
 from runtime.hardware.processor import read_processor
 from runtime.hardware.profile import MachineProfile, profile_of
-from runtime.hardware.rates import RAM, RateCache, drive_key
+from runtime.hardware.rates import RAM, RateCache, drive_key, link_key
 from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
 
@@ -33,7 +34,8 @@ def describe_machine(
     without it none are known. Raises ``LarderError`` with ``SETTING_INVALID`` if the profile that
     the environment names cannot be used.
     """
-    profile = profile_of(os.environ if env is None else env)
+    env = os.environ if env is None else env
+    profile = profile_of(env)
     files = files or SystemFiles()
     memory = read_memory(host_memory(), files)
     processor = read_processor(files)
@@ -48,7 +50,7 @@ def describe_machine(
         ram_available=memory.available,
         ram_limit=memory.limit,
         ram_read_bytes_per_s=rates.rate(RAM) if rates else None,
-        devices=read_gpus(files),
+        devices=_gpus(files, env, rates),
         drives=[drive for folder in folders if (drive := _drive_report(folder, rates))],
         kernels=kernels,
     )
@@ -80,10 +82,23 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
         ram_read_bytes_per_s=_stated_or(profile.ram_read_bytes_per_s, report.ram_read_bytes_per_s),
         num_physical_cores=report.num_physical_cores if cores is None else cores,
         num_logical_cores=report.num_logical_cores if cores is None else cores,
-        devices=_simulated(profile) or report.devices,
+        devices=mark_used(_simulated(profile), "") or report.devices,
         drives=[_profiled_drive(drive, profile) for drive in report.drives],
         profile=profile.path,
     )
+
+
+def _gpus(
+    files: SystemFiles, env: Mapping[str, str], rates: RateCache | None
+) -> list[DeviceReport]:
+    """Return the graphics cards with the rates of their links, as far as they were measured."""
+    cards = mark_used(read_gpus(files, env), torch_cuda_version())
+    if rates is None:
+        return cards
+    return [
+        msgspec.structs.replace(card, link_bytes_per_s=rates.rate(link_key(card.device)))
+        for card in cards
+    ]
 
 
 def _stated(value: float) -> Measured:
@@ -102,6 +117,7 @@ def _simulated(profile: MachineProfile) -> list[DeviceReport]:
             total_bytes=item.total_bytes,
             free_bytes=item.free_bytes,
             is_simulated=True,
+            link_bytes_per_s=_stated(item.link_bytes_per_s),
             note=f"simulated, link {item.link_bytes_per_s / 1e9:g} GB/s",
         )
         for item in profile.devices

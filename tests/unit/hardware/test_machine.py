@@ -1,7 +1,6 @@
 """The whole report: processors, cards, drives and profiles in made-up systems."""
 
 import json
-import sys
 import types
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from runtime.errors import LarderError
 from runtime.hardware import processor
 from runtime.hardware.drives import drive_of
-from runtime.hardware.gpus import read_gpus
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.processor import read_processor
 from runtime.hardware.profile import MACHINE_VARIABLE, load_profile, profile_of
@@ -90,6 +88,10 @@ def test_describe_machine_profile_replaces_what_it_states(tmp_path: Path) -> Non
     assert device.is_simulated
     assert (device.total_bytes, device.free_bytes) == (8 * GIB, 7 * GIB)
     assert device.note == "simulated, link 12 GB/s"
+    assert device.is_used
+    assert device.link_bytes_per_s is not None
+    assert device.link_bytes_per_s.value == 12e9
+    assert device.link_bytes_per_s.method == "profile"
 
 
 def test_describe_machine_empty_profile_changes_nothing_else(tmp_path: Path) -> None:
@@ -206,73 +208,6 @@ def test_read_processor_time_limit_counts(tmp_path: Path, monkeypatch: pytest.Mo
 def test_allowed_processors_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("os.sched_getaffinity")
     assert len(processor._allowed_processors()) >= 1
-
-
-def fake_nvml(**changes: object) -> types.ModuleType:
-    class NVMLError(Exception):
-        pass
-
-    module = types.ModuleType("pynvml")
-    members: dict[str, object] = {
-        "NVMLError": NVMLError,
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetCount": lambda: 2,
-        "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlDeviceGetName": lambda handle: b"Old Card" if handle else "New Card",
-        "nvmlDeviceGetMemoryInfo": lambda handle: types.SimpleNamespace(
-            total=(8 + handle) * GIB, free=7 * GIB
-        ),
-    }
-    for name, member in (members | changes).items():
-        setattr(module, name, member)
-    return module
-
-
-def test_read_gpus_by_nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml())
-    cards = read_gpus(SystemFiles(tmp_path))
-    assert [(card.device, card.name, card.total_bytes) for card in cards] == [
-        ("cuda:0", "New Card", 8 * GIB),
-        ("cuda:1", "Old Card", 9 * GIB),
-    ]
-
-
-@pytest.mark.parametrize("name", ["nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetMemoryInfo"])
-def test_read_gpus_nvml_fails_finds_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    module = fake_nvml()
-
-    def fail(*_: object) -> None:
-        raise module.NVMLError
-
-    setattr(module, name, fail)
-    monkeypatch.setitem(sys.modules, "pynvml", module)
-    assert read_gpus(SystemFiles(tmp_path)) == []
-
-
-def test_read_gpus_without_nvml_finds_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert read_gpus(SystemFiles(tmp_path)) == []
-
-
-def test_read_gpus_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    folder = "/sys/class/drm/card1/device"
-    files = system(
-        tmp_path,
-        {
-            f"{folder}/vendor": "0x1002",
-            f"{folder}/mem_info_vram_total": 16 * GIB,
-            f"{folder}/mem_info_vram_used": GIB,
-            "/sys/class/drm/card0/device/vendor": "0x8086",
-            "/sys/class/drm/card1-HDMI-A-1/status": "connected",
-        },
-    )
-    (card,) = read_gpus(files)
-    assert (card.device, card.name) == ("amd:0", "AMD graphics")
-    assert (card.total_bytes, card.free_bytes) == (16 * GIB, 15 * GIB)
 
 
 def test_profile_of_environment_without_one_is_none() -> None:

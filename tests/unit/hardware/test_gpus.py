@@ -1,0 +1,185 @@
+"""Graphics cards: what their drivers tell, how CUDA numbers them, which one plans use."""
+
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from runtime.hardware.engine_build import cuda_version_in, torch_cuda_version
+from runtime.hardware.gpus import mark_used, read_gpus
+from runtime.hardware.machine import describe_machine
+from runtime.hardware.rates import RateCache, link_key
+from runtime.hardware.system_files import SystemFiles
+from tests.support.fake_systems import GIB, system
+
+
+def fake_nvml(**changes: object) -> types.ModuleType:
+    class NVMLError(Exception):
+        pass
+
+    module = types.ModuleType("pynvml")
+    members: dict[str, object] = {
+        "NVMLError": NVMLError,
+        "nvmlInit": lambda: None,
+        "nvmlShutdown": lambda: None,
+        "nvmlDeviceGetCount": lambda: 2,
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetName": lambda handle: b"Old Card" if handle else "New Card",
+        "nvmlDeviceGetMemoryInfo": lambda handle: types.SimpleNamespace(
+            total=(8 + handle) * GIB, free=7 * GIB
+        ),
+        "nvmlDeviceGetUUID": lambda handle: b"GPU-bbb" if handle else "GPU-aaa",
+        "NVML_CLOCK_MEM": 2,
+        "nvmlDeviceGetMaxClockInfo": lambda handle, kind: 9751,
+        "nvmlDeviceGetMemoryBusWidth": lambda handle: 384,
+    }
+    for name, member in (members | changes).items():
+        setattr(module, name, member)
+    return module
+
+
+def test_read_gpus_by_nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml())
+    cards = read_gpus(SystemFiles(tmp_path), {})
+    assert [(card.device, card.name, card.total_bytes) for card in cards] == [
+        ("cuda:0", "New Card", 8 * GIB),
+        ("cuda:1", "Old Card", 9 * GIB),
+    ]
+
+
+def test_read_gpus_nvml_tells_the_rate_of_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = fake_nvml()
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    rate = read_gpus(SystemFiles(tmp_path), {})[0].read_bytes_per_s
+    assert rate is not None
+    assert rate.value == pytest.approx(936e9, rel=0.001)
+
+    def fail(*_: object) -> int:
+        raise module.NVMLError
+
+    monkeypatch.setattr(module, "nvmlDeviceGetMemoryBusWidth", fail)
+    assert read_gpus(SystemFiles(tmp_path), {})[0].read_bytes_per_s is None
+    monkeypatch.setattr(module, "nvmlDeviceGetMemoryBusWidth", lambda handle: 0)
+    assert read_gpus(SystemFiles(tmp_path), {})[0].read_bytes_per_s is None
+
+
+@pytest.mark.parametrize(
+    ("listed", "names"),
+    [
+        ("1", ["Old Card"]),
+        ("1,0", ["Old Card", "New Card"]),
+        ("0,7,1", ["New Card"]),
+        ("GPU-bb", ["Old Card"]),
+        ("", []),
+        ("-1", []),
+    ],
+)
+def test_read_gpus_are_numbered_as_cuda_shows_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: str, names: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml())
+    cards = read_gpus(SystemFiles(tmp_path), {"CUDA_VISIBLE_DEVICES": listed})
+    assert [card.name for card in cards] == names
+    assert [card.device for card in cards] == [f"cuda:{index}" for index in range(len(names))]
+
+
+def test_mark_used_takes_the_first_that_the_engine_drives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml())
+    cards = read_gpus(SystemFiles(tmp_path), {})
+    amd = msgspec.structs.replace(cards[0], device="amd:0", note="")
+    marked = mark_used([amd, *cards], "12.8")
+    assert [card.is_used for card in marked] == [False, True, False]
+    assert [card.note for card in marked] == [
+        "cards of this kind are not used yet",
+        "NVML",
+        "NVML; another device is used",
+    ]
+    without = mark_used(cards, "")
+    assert not any(card.is_used for card in without)
+    assert "built without CUDA" in without[0].note
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("cuda: Optional[str] = '12.8'\nhip = None\n", "12.8"),
+        ('debug = False\ncuda = "13.0"\n', "13.0"),
+        ("cuda: Optional[str] = None\nhip: Optional[str] = '6.4'\n", ""),
+        ("cudart = '1'\n", ""),
+    ],
+)
+def test_cuda_version_is_what_the_file_states(tmp_path: Path, text: str, version: str) -> None:
+    (tmp_path / "version.py").write_text(text, encoding="utf-8")
+    assert cuda_version_in(tmp_path / "version.py") == version
+
+
+def test_cuda_version_without_file_or_library_is_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert cuda_version_in(tmp_path / "version.py") == ""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert torch_cuda_version() == ""
+
+
+def test_torch_cuda_version_does_not_import_torch() -> None:
+    script = (
+        "import sys; from runtime.hardware.engine_build import torch_cuda_version as v;"
+        "v(); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_describe_machine_knows_the_measured_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml())
+    cache = RateCache(tmp_path / "rates.json")
+    cache.record(link_key("cuda:1"), 2.5e10, "copied 64 MiB")
+    first, second = describe_machine([], {}, rates_path=cache.path).devices[:2]
+    assert first.link_bytes_per_s is None
+    assert second.link_bytes_per_s is not None
+    assert second.link_bytes_per_s.value == 2.5e10
+
+
+@pytest.mark.parametrize("name", ["nvmlInit", "nvmlDeviceGetCount", "nvmlDeviceGetMemoryInfo"])
+def test_read_gpus_nvml_fails_finds_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    module = fake_nvml()
+
+    def fail(*_: object) -> None:
+        raise module.NVMLError
+
+    setattr(module, name, fail)
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    assert read_gpus(SystemFiles(tmp_path), {}) == []
+
+
+def test_read_gpus_without_nvml_finds_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert read_gpus(SystemFiles(tmp_path), {}) == []
+
+
+def test_read_gpus_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    folder = "/sys/class/drm/card1/device"
+    files = system(
+        tmp_path,
+        {
+            f"{folder}/vendor": "0x1002",
+            f"{folder}/mem_info_vram_total": 16 * GIB,
+            f"{folder}/mem_info_vram_used": GIB,
+            "/sys/class/drm/card0/device/vendor": "0x8086",
+            "/sys/class/drm/card1-HDMI-A-1/status": "connected",
+        },
+    )
+    (card,) = read_gpus(files, {})
+    assert (card.device, card.name) == ("amd:0", "AMD graphics")
+    assert (card.total_bytes, card.free_bytes) == (16 * GIB, 15 * GIB)
