@@ -120,17 +120,19 @@ class ExpertGrid:
     def _colours(self) -> Bytes:
         """Return the colour index of every possible key.
 
-        Levels are scaled to the strongest use within a group, so that each band shows its own
-        order; between the rows of one group they can be compared.
+        Levels reach from the weakest to the strongest use within a group, so that each band shows
+        its own order; between the rows of one group they can be compared.
         """
         groups = self._groups()
         num_groups = 1 if groups is None else max(NUM_TIERS, len(BITS_STEPS))
         table = np.zeros((num_groups, 256), np.uint8)
         for group in range(num_groups):
             used = self._use if groups is None else self._use[groups == group]
-            most = max(1, int(used.max())) if used.size else 1
+            most = int(used.max()) if used.size else 0
+            least = min(int(used.min()), most - 1) if most else 0
             use = np.arange(255, -1, -1)
-            level = np.minimum(use * (NUM_LEVELS - 1) // most, NUM_LEVELS - 1)
+            level = (use - least) * (NUM_LEVELS - 1) // max(1, most - least)
+            level = np.clip(level, 0, NUM_LEVELS - 1)
             table[group] = group * NUM_LEVELS + level
         return table.ravel()
 

@@ -1,5 +1,6 @@
 """The stage machine of the runtime and the model."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 
@@ -21,11 +22,14 @@ from runtime.protocol.framing import FrameError
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.messages import (
     AnyEvent,
+    BudgetsSet,
     DescribeMachine,
     GenerationCancelled,
     GenerationFinished,
     MachineDescribed,
+    PlanModel,
     Reply,
+    SetBudgets,
     TelemetrySampled,
     WatchTelemetry,
 )
@@ -153,6 +157,11 @@ class Session(QObject, LoadListener):
         return self._settings.values.ram_budget_bytes
 
     @property
+    def vram_budget_bytes(self) -> dict[str, int]:
+        """The person's VRAM budgets by device; of one that is not named the planner chooses."""
+        return self._settings.values.vram_budget_bytes
+
+    @property
     def context_tokens(self) -> int:
         """The person's context; 0 lets the planner choose."""
         return self._settings.values.context_tokens
@@ -187,6 +196,54 @@ class Session(QObject, LoadListener):
         self._settings.change(ram_budget_bytes=ram_bytes)
         self._candidates.replan()
         self.changed.emit()
+
+    def set_vram_budget(self, device: str, vram_bytes: int | None) -> None:
+        """Plan under another VRAM budget of a device; None lets the planner choose."""
+        budgets = {**self.vram_budget_bytes}
+        budgets.pop(device, None)
+        if vram_bytes is not None:
+            budgets[device] = vram_bytes
+        self._settings.change(vram_budget_bytes=budgets)
+        self._candidates.replan()
+        self.changed.emit()
+
+    def plan_loaded(self, budgets: Budgets, listener: Callable[[Reply], None]) -> bool:
+        """Plan the loaded model under other budgets, for a preview; False if that is not possible.
+
+        The listener gets ``ModelPlanned`` or ``CommandFailed``, or nothing if the runtime ends.
+        """
+        loaded = self._loaded
+        if loaded is None:
+            return False
+        request_id = self._client.send(
+            lambda request_id: PlanModel(
+                request_id=request_id,
+                folder=loaded.folder,
+                budgets=budgets,
+                context_tokens=loaded.context_tokens,
+            ),
+            listener,
+        )
+        return request_id is not None
+
+    def set_live_budgets(self, budgets: Budgets, listener: Callable[[Reply], None]) -> bool:
+        """Change the budgets of the loaded model, also while it answers; False if not possible.
+
+        The listener gets ``BudgetsSet``, when the model and its plan here are the new ones, or
+        ``CommandFailed``, after which all is as before.
+        """
+        if self._loaded is None:
+            return False
+
+        def on_reply(event: Reply) -> None:
+            if isinstance(event, BudgetsSet) and self._loaded is not None:
+                self._take_budgets(event, budgets)
+            listener(event)
+
+        request_id = self._client.send(
+            lambda request_id: SetBudgets(request_id=request_id, budgets=budgets), on_reply
+        )
+        return request_id is not None
 
     def set_context(self, context_tokens: int) -> None:
         """Plan for another context; 0 lets the planner choose."""
@@ -277,7 +334,20 @@ class Session(QObject, LoadListener):
 
     def _limits(self) -> Limits:
         values = self._settings.values
-        return Limits(Budgets(ram_bytes=values.ram_budget_bytes), values.context_tokens)
+        budgets = Budgets(ram_bytes=values.ram_budget_bytes, vram_bytes=values.vram_budget_bytes)
+        return Limits(budgets, values.context_tokens)
+
+    def _take_budgets(self, event: BudgetsSet, budgets: Budgets) -> None:
+        """Keep what is in force now, here and for the next start."""
+        self._loaded = event.model
+        self._load.plan = event.plan
+        self._library.note_plan(event.plan)
+        self._settings.change(
+            ram_budget_bytes=budgets.ram_bytes, vram_budget_bytes=budgets.vram_bytes
+        )
+        assert self._loaded_wish is not None
+        self._loaded_wish = dataclasses.replace(self._loaded_wish, limits=self._limits())
+        self.changed.emit()
 
     def _want(self, wish: LoadWish) -> None:
         """Begin with a wish in a runtime that has loaded nothing yet."""

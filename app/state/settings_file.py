@@ -4,7 +4,7 @@ import dataclasses
 import difflib
 import enum
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -32,12 +32,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Load ``last_folder`` when the program starts."""
     ram_budget_bytes: int | None = None
     """None lets the planner choose."""
+    vram_budget_bytes: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}
+    """By device; of one that is not named the planner chooses, and 0 leaves it unused."""
     context_tokens: int = 0
     """0 lets the planner choose."""
     sampling: SamplingSettings = SamplingSettings()
     system_prompt: str = ""
     energy_price_per_kwh: float = 0.30
     currency: str = "€"
+    max_drive_energy_ratio: float = 0.25
+    """Above it a person is told what reading from the drive costs."""
     window_geometry: str = ""
     """Base64 of what Qt saved; empty before the first time."""
 
@@ -72,6 +76,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "ram_budget_bytes": (0, 1 << 50),
     "context_tokens": (0, 1 << 30),
     "energy_price_per_kwh": (0, 1000),
+    "max_drive_energy_ratio": (0.01, 1),
     "temperature": (0, 5),
     "top_k": (0, 1 << 30),
     "top_p": (0, 1),

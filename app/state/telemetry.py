@@ -1,40 +1,103 @@
-"""The newest measurement and a short past of them."""
+"""The measurements of the last minute, the newest expert map, and what happened."""
 
+import dataclasses
+import time
 from collections import deque
+from collections.abc import Callable
 
+import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from runtime.protocol.telemetry import TelemetrySample
+from app.graphs.series import SampleSeries
+from runtime.protocol.telemetry import ExpertMap, RuntimeNote, TelemetrySample
 
-MAX_SAMPLES = 600
+MAX_NOTES = 50
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TimedNote:
+    """Something that happened, with when the window heard of it."""
+
+    at_s: float
+    """Seconds since 1970."""
+    note: RuntimeNote
 
 
 class TelemetryState(QObject):
-    """Samples of the last minute. Threads: window thread."""
+    """What the loaded model's runtime measured. Threads: window thread."""
 
     sampled = Signal()
     """``latest`` is new."""
+    noted = Signal()
+    """``notes`` changed."""
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        parent: QObject | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
         super().__init__(parent)
-        self._samples: deque[TelemetrySample] = deque(maxlen=MAX_SAMPLES)
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._latest: TelemetrySample | None = None
+        self._experts: ExpertMap | None = None
+        self._notes: deque[TimedNote] = deque(maxlen=MAX_NOTES)
+        self.series = SampleSeries()
+        self.num_samples = 0
+        """Grows with each sample, so that a drawing can see whether it is the newest."""
+
+    @property
+    def now_s(self) -> float:
+        """The time that ``series`` is asked with."""
+        return self._clock()
 
     @property
     def latest(self) -> TelemetrySample | None:
         """The newest sample; None if none came or a new runtime has not measured yet."""
-        return self._samples[-1] if self._samples else None
+        return self._latest
 
     @property
-    def samples(self) -> list[TelemetrySample]:
-        """Oldest first, at most ``MAX_SAMPLES``."""
-        return list(self._samples)
+    def experts(self) -> ExpertMap | None:
+        """The newest expert map, whole; None while there is none."""
+        return self._experts
+
+    @property
+    def notes(self) -> list[TimedNote]:
+        """What happened, newest first."""
+        return list(reversed(self._notes))
 
     def add(self, sample: TelemetrySample) -> None:
         """Take a new sample."""
-        self._samples.append(sample)
+        if sample.experts is not None:
+            self._experts = _whole(sample.experts, self._experts)
+        # Kept without its map, which is by far the largest part.
+        kept: TelemetrySample = msgspec.structs.replace(sample, experts=None)
+        self._latest = kept
+        self.series.add(self._clock(), kept)
+        self.num_samples += 1
+        for note in sample.notes:
+            self._notes.append(TimedNote(self._wall_clock(), note))
+        if sample.notes:
+            self.noted.emit()
         self.sampled.emit()
 
     def clear(self) -> None:
-        """Forget all, because they belong to a runtime that is gone."""
-        self._samples.clear()
+        """Forget all, because it belongs to a model that is not loaded any more."""
+        self._latest = None
+        self._experts = None
+        self._notes.clear()
+        self.series.clear()
+        self.noted.emit()
         self.sampled.emit()
+
+
+def _whole(new: ExpertMap, before: ExpertMap | None) -> ExpertMap:
+    """Return a map in which what is as before is filled in."""
+    shape = (new.num_layers, new.num_experts)
+    if before is None or shape != (before.num_layers, before.num_experts):
+        return new
+    filled: ExpertMap = msgspec.structs.replace(
+        new, tier=new.tier or before.tier, bits=new.bits or before.bits
+    )
+    return filled

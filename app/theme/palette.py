@@ -33,6 +33,20 @@ class Palette:
     vram: str
     ram: str
     drive: str
+    vram_weak: str
+    """A tier's colour where an expert of it is hardly used; also of the two below."""
+    ram_weak: str
+    drive_weak: str
+    use_weak: str
+    """From here to ``use_strong``: how much an expert is used, whatever its tier."""
+    use_low: str
+    use_high: str
+    use_strong: str
+    bits_4: str
+    """Stored bits of an expert, few to many."""
+    bits_8: str
+    bits_16: str
+    bits_32: str
     empty: str
     """The part of a bar that holds nothing."""
     error: str
@@ -67,6 +81,17 @@ LIGHT = Palette(
     vram="#D9480F",
     ram="#F0A830",
     drive="#2F5580",
+    vram_weak="#EDB9A6",
+    ram_weak="#F8E1B8",
+    drive_weak="#B3C3D6",
+    use_weak="#F3ECE6",
+    use_low="#DDB9C2",
+    use_high="#9A5B86",
+    use_strong="#46204F",
+    bits_4="#CFE3C4",
+    bits_8="#8FBF8A",
+    bits_16="#4C8C68",
+    bits_32="#1F5A4A",
     empty="#E4DDD2",
     error="#A1260D",
     error_area="#FBEAE4",
@@ -96,6 +121,17 @@ DARK = Palette(
     vram="#FF6B3D",
     ram="#F5B84A",
     drive="#4A78A8",
+    vram_weak="#5E1C0C",
+    ram_weak="#553B0E",
+    drive_weak="#1E3045",
+    use_weak="#2B2329",
+    use_low="#6B3B63",
+    use_high="#C9748C",
+    use_strong="#FFE3C2",
+    bits_4="#2F4A3A",
+    bits_8="#4C7F5E",
+    bits_16="#7FB98A",
+    bits_32="#CDEBC0",
     empty="#3A342D",
     error="#FF9C80",
     error_area="#3A241D",

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytestqt.qtbot import QtBot
 
 from app.state.chat_titles import MAX_TITLE_LENGTH, title_of
 from app.state.chat_values import AnswerEnd, Message
@@ -14,11 +13,8 @@ from app.state.folders import app_folders, demo_folder, same_folder
 from app.state.growing_answer import GrowingAnswer
 from app.state.progress import ProgressKind, ProgressMeter
 from app.state.stages import Stage, StageFacts, stage_of
-from app.state.telemetry import MAX_SAMPLES, TelemetryState
 from app.state.thinking import CLOSE_MARK, OPEN_MARK, ThoughtSplit, split_thinking
 from runtime.protocol.chat import Role
-from tests.support.unnarrowed import now
-from tests.support.window_values import some_sample
 
 
 class TestStages:
@@ -189,16 +185,3 @@ class TestGrowingAnswer:
         ended = answer.ended(AnswerEnd.STOPPED)
         assert ended.text == "".join(text for text, _ in pieces)
         assert list(ended.token_ids) == [item for _, ids in pieces for item in ids]
-
-
-class TestTelemetry:
-    def test_samples_are_kept_up_to_a_limit(self, qtbot: QtBot) -> None:
-        state = TelemetryState()
-        assert now(state.latest) is None
-        for number in range(MAX_SAMPLES + 5):
-            state.add(some_sample(number))
-        assert state.latest == some_sample(MAX_SAMPLES + 4)
-        assert [sample.num_tokens for sample in state.samples] == list(range(5, MAX_SAMPLES + 5))
-        with qtbot.waitSignal(state.sampled):
-            state.clear()
-        assert state.samples == []

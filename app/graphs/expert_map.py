@@ -1,0 +1,259 @@
+"""The expert map on the screen: a row for each layer, a cell for each expert."""
+
+import dataclasses
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+    QPen,
+    QPixmap,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.graphs.expert_grid import NUM_LEVELS, ExpertGrid, MapMode
+from app.theme.palette import Palette
+from runtime.protocol.telemetry import ExpertMap
+
+CORNER_RADIUS = 6.0
+_STEPS = {
+    Qt.Key.Key_Left: (0, -1),
+    Qt.Key.Key_Right: (0, 1),
+    Qt.Key.Key_Up: (-1, 0),
+    Qt.Key.Key_Down: (1, 0),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PointedExpert:
+    """The expert under the pointer; numbers count from 0."""
+
+    layer: int
+    expert: int
+    tier: int
+    """0 VRAM, 1 RAM, 2 drive."""
+    bits: int
+    uses: float
+    """In the last minute or so."""
+
+
+class ExpertMapView(QWidget):
+    """Draws the newest map; ``pointed`` names the expert under pointer or cursor keys.
+
+    The picture is made once for each map and kept, so that moving the pointer costs nothing.
+    """
+
+    pointed = Signal(object)
+    """A ``PointedExpert``, or None."""
+    clicked = Signal()
+
+    def __init__(
+        self, palette: Palette, *, is_small: bool = False, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._palette = palette
+        self._is_small = is_small
+        self._grid = ExpertGrid()
+        self._picture: QPixmap | None = None
+        self._cell: tuple[int, int] | None = None
+        self._tables: dict[MapMode, list[int]] = {}
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        if is_small:
+            self.setCursor(Qt.CursorShape.PointingHandCursor)
+        else:
+            self.setMouseTracking(True)
+            self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    @property
+    def grid(self) -> ExpertGrid:
+        """What is drawn, as numbers."""
+        return self._grid
+
+    def show_map(self, experts: ExpertMap) -> None:
+        """Draw a map; one that is as before draws nothing."""
+        if self._grid.take(experts):
+            self._renew()
+
+    def show_mode(self, mode: MapMode, *, is_sorted: bool) -> None:
+        """Draw in another mode."""
+        if (mode, is_sorted) != (self._grid.mode, self._grid.is_sorted):
+            self._grid.mode = mode
+            self._grid.is_sorted = is_sorted
+            self._renew()
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self._palette = palette
+        self._tables.clear()
+        self._renew()
+
+    def image(self) -> QImage:
+        """Return the map with one pixel for each expert."""
+        grid = self._grid
+        data = grid.indices().tobytes()
+        image = QImage(
+            data, grid.num_experts, grid.num_layers, grid.num_experts, QImage.Format.Format_Indexed8
+        )
+        if grid.mode not in self._tables:
+            self._tables[grid.mode] = colour_table(self._palette, grid.mode)
+        image.setColorTable(self._tables[grid.mode])
+        # The copy owns its pixels; ``data`` would be gone.
+        return image.copy()
+
+    def cell_rect(self, layer: int, column: int) -> QRectF:
+        """Return where a cell is drawn."""
+        wide = self.width() / max(1, self._grid.num_experts)
+        high = self.height() / max(1, self._grid.num_layers)
+        return QRectF(column * wide, layer * high, wide, high)
+
+    def _renew(self) -> None:
+        self._picture = None
+        self._tell()
+        self.update()
+
+    def _point(self, cell: tuple[int, int] | None) -> None:
+        if cell != self._cell:
+            self._cell = cell
+            self._tell()
+            self.update()
+
+    def _tell(self) -> None:
+        """Name the expert in the cell that is pointed at."""
+        if self._is_small:
+            return
+        cell, grid = self._cell, self._grid
+        if cell is None or cell[0] >= grid.num_layers or cell[1] >= grid.num_experts:
+            self.pointed.emit(None)
+            return
+        expert = grid.expert_at(*cell)
+        self.pointed.emit(PointedExpert(cell[0], expert, *grid.facts(cell[0], expert)))
+
+    def _draw_picture(self) -> QPixmap:
+        """Return the map in the size of the widget, with round corners."""
+        ratio = self.devicePixelRatioF()
+        size = QSize(round(self.width() * ratio), round(self.height() * ratio))
+        picture = QPixmap(size)
+        picture.setDevicePixelRatio(ratio)
+        painter = QPainter(picture)
+        area = QRectF(0, 0, self.width(), self.height())
+        if self._grid.is_empty:
+            painter.fillRect(area, QColor(self._palette.empty))
+        else:
+            painter.drawImage(area, self.image())
+        corners = QPainterPath()
+        corners.addRect(area.adjusted(-1, -1, 1, 1))
+        inner = QPainterPath()
+        inner.addRoundedRect(area, CORNER_RADIUS, CORNER_RADIUS)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillPath(corners.subtracted(inner), QColor(self._palette.surface))
+        painter.end()
+        return picture
+
+    def sizeHint(self) -> QSize:
+        """Return a comfortable size."""
+        return QSize(240, 168) if self._is_small else QSize(700, 480)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the smallest size in which bands are seen."""
+        return QSize(160, 100) if self._is_small else QSize(280, 200)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw the kept picture, and a frame around the cell that is pointed at."""
+        if self._picture is None:
+            self._picture = self._draw_picture()
+        painter = QPainter(self)
+        painter.drawPixmap(0, 0, self._picture)
+        if self._cell is not None and not self._grid.is_empty:
+            rect = self.cell_rect(*self._cell)
+            painter.setPen(QPen(QColor(self._palette.surface), 3))
+            painter.drawRect(rect.adjusted(-1.5, -1.5, 1.5, 1.5))
+            painter.setPen(QPen(QColor(self._palette.text), 1))
+            painter.drawRect(rect.adjusted(-1.5, -1.5, 1.5, 1.5))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Draw in the new size."""
+        self._picture = None
+        super().resizeEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Name the expert under the pointer."""
+        self._point(self._cell_at(event.position()))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Tell that the map was clicked."""
+        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(event.pos()):
+            self.clicked.emit()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """Name none."""
+        self._point(None)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Name none."""
+        self._point(None)
+        super().focusOutEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Move from expert to expert."""
+        step = _STEPS.get(Qt.Key(event.key()))
+        if step is None or self._grid.is_empty:
+            super().keyPressEvent(event)
+            return
+        layer, column = self._cell or (0, 0)
+        if self._cell is not None:
+            layer = min(max(0, layer + step[0]), self._grid.num_layers - 1)
+            column = min(max(0, column + step[1]), self._grid.num_experts - 1)
+        self._point((layer, column))
+
+    def _cell_at(self, point: QPointF) -> tuple[int, int] | None:
+        if self._grid.is_empty or not QRectF(self.rect()).contains(point):
+            return None
+        column = int(point.x() * self._grid.num_experts / self.width())
+        layer = int(point.y() * self._grid.num_layers / self.height())
+        return (
+            min(layer, self._grid.num_layers - 1),
+            min(column, self._grid.num_experts - 1),
+        )
+
+
+def colour_table(palette: Palette, mode: MapMode) -> list[int]:
+    """Return the colour of each index of ``ExpertGrid``."""
+    p = palette
+    if mode is MapMode.USE:
+        return _ramp(p.use_weak, p.use_low, p.use_high, p.use_strong)
+    if mode is MapMode.TIER:
+        ramps = [(p.vram_weak, p.vram), (p.ram_weak, p.ram), (p.drive_weak, p.drive)]
+        return [colour for weak, strong in ramps for colour in _ramp(weak, strong)]
+    table = []
+    for step in (p.bits_4, p.bits_8, p.bits_16, p.bits_32):
+        table += [QColor(step).rgb()] * NUM_LEVELS
+    return table
+
+
+def _ramp(*stops: str) -> list[int]:
+    """Return ``NUM_LEVELS`` colours from the first stop to the last."""
+    colours = [QColor(stop) for stop in stops]
+    found = []
+    for level in range(NUM_LEVELS):
+        place = level / (NUM_LEVELS - 1) * (len(colours) - 1)
+        index = min(int(place), len(colours) - 2)
+        part = place - index
+        low, high = colours[index], colours[index + 1]
+        mixed = (
+            round(a + (b - a) * part)
+            for a, b in (
+                (low.red(), high.red()),
+                (low.green(), high.green()),
+                (low.blue(), high.blue()),
+            )
+        )
+        found.append(QColor(*mixed).rgb())
+    return found

@@ -1,0 +1,149 @@
+"""Budgets moved while a model is loaded."""
+
+import msgspec
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.state.live_budgets import LiveBudgets
+from app.state.session import Session
+from app.state.settings import SettingsState
+from runtime.protocol.messages import BudgetsSet, CommandFailed, PlanModel, SetBudgets
+from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.values import Budgets
+from tests.support.fake_client import FakeClient
+from tests.support.session_replies import answer_plan
+from tests.support.unnarrowed import now
+from tests.support.window_values import some_error, some_loaded, some_plan
+
+
+@pytest.fixture
+def live(ready_session: Session) -> LiveBudgets:
+    live = LiveBudgets(ready_session)
+    ready_session.changed.emit()
+    return live
+
+
+def plan_under(budgets: Budgets) -> PlacementPlan:
+    plan: PlacementPlan = msgspec.structs.replace(some_plan(), budgets=budgets)
+    return plan
+
+
+def set_budgets(client: FakeClient) -> None:
+    command = client.last(SetBudgets)
+    model = msgspec.structs.replace(some_loaded(), budget_bytes=99)
+    client.answer(
+        BudgetsSet(request_id=command.request_id, model=model, plan=plan_under(command.budgets))
+    )
+
+
+def test_live_moving_previews_the_newest_wish_one_at_a_time(
+    live: LiveBudgets, client: FakeClient
+) -> None:
+    before = client.count(PlanModel)
+    for ram_bytes in (100, 200, 300):
+        live.move_ram(ram_bytes)
+    assert client.count(PlanModel) == before + 1
+    assert client.last(PlanModel).budgets.ram_bytes == 100
+    assert client.last(PlanModel).context_tokens == 4096
+    answer_plan(client, some_plan(), some_plan(PlanKind.FOUR_BIT))
+    assert client.last(PlanModel).budgets.ram_bytes == 300
+    assert live.preview == some_plan()
+    answer_plan(client, some_plan(problem=some_error()))
+    assert client.count(PlanModel) == before + 2
+    assert live.error == some_error()
+    assert live.wanted == Budgets(ram_bytes=300)
+
+
+def test_live_applied_budgets_are_the_sessions_and_the_settings(
+    live: LiveBudgets, ready_session: Session, client: FakeClient, settings: SettingsState
+) -> None:
+    live.move_ram(100)
+    live.move_vram("cuda:0", 7)
+    live.apply()
+    assert live.is_applying
+    assert client.last(SetBudgets).budgets == Budgets(ram_bytes=100, vram_bytes={"cuda:0": 7})
+    set_budgets(client)
+    assert not live.is_applying
+    assert live.was_set
+    assert (live.wanted, live.preview) == (None, None)
+    assert ready_session.loaded is not None
+    assert ready_session.loaded.budget_bytes == 99
+    assert ready_session.loaded_plan is not None
+    assert ready_session.loaded_plan.budgets.ram_bytes == 100
+    assert settings.values.ram_budget_bytes == 100
+    assert settings.values.vram_budget_bytes == {"cuda:0": 7}
+    live.move_ram(50)
+    assert not live.was_set
+    assert live.wanted == Budgets(ram_bytes=50, vram_bytes={"cuda:0": 7})
+
+
+def test_live_refused_budgets_change_nothing(
+    live: LiveBudgets, ready_session: Session, client: FakeClient
+) -> None:
+    live.carry_out(Budgets(ram_bytes=1))
+    command = client.last(SetBudgets)
+    client.answer(CommandFailed(request_id=command.request_id, error=some_error()))
+    assert live.error == some_error()
+    assert now(live.wanted) is None
+    assert ready_session.loaded is not None
+    assert ready_session.loaded.budget_bytes == some_loaded().budget_bytes
+
+
+def test_live_of_several_changes_the_last_ends_the_wish(
+    live: LiveBudgets, client: FakeClient
+) -> None:
+    live.carry_out(Budgets(ram_bytes=1))
+    first = client.last(SetBudgets)
+    live.carry_out(Budgets(ram_bytes=2))
+    plan = plan_under(Budgets(ram_bytes=2))
+    client.answer(BudgetsSet(request_id=first.request_id, model=some_loaded(), plan=plan))
+    assert live.is_applying
+    assert live.wanted == Budgets(ram_bytes=2)
+    set_budgets(client)
+    assert now(live.wanted) is None
+
+
+def test_live_preview_that_fails_says_why(live: LiveBudgets, client: FakeClient) -> None:
+    live.move_ram(1)
+    client.answer(CommandFailed(request_id=client.last(PlanModel).request_id, error=some_error()))
+    assert live.error == some_error()
+
+
+def test_live_late_preview_after_the_change_is_dropped(
+    live: LiveBudgets, client: FakeClient
+) -> None:
+    live.carry_out(Budgets(ram_bytes=1))
+    set_budgets(client)
+    answer_plan(client, some_plan())
+    assert live.preview is None
+
+
+def test_live_without_a_model_does_nothing(open_session: Session, client: FakeClient) -> None:
+    live = LiveBudgets(open_session)
+    live.move_ram(1)
+    live.move_vram("cuda:0", 1)
+    live.apply()
+    live.carry_out(Budgets())
+    assert client.count(SetBudgets) == client.count(PlanModel) == 0
+
+
+def test_live_other_model_forgets_the_wish(
+    live: LiveBudgets, ready_session: Session, client: FakeClient, qtbot: QtBot
+) -> None:
+    live.move_ram(1)
+    with qtbot.waitSignal(live.changed):
+        ready_session.unload()
+    assert live.wanted is None
+    client.end()
+    assert live.preview is None
+
+
+def test_session_vram_budget_is_planned_with(
+    open_session: Session, client: FakeClient, settings: SettingsState
+) -> None:
+    open_session.set_vram_budget("cuda:0", 5)
+    assert open_session.vram_budget_bytes == {"cuda:0": 5}
+    open_session.load_folder("/m")
+    assert client.last(PlanModel).budgets.vram_bytes == {"cuda:0": 5}
+    open_session.set_vram_budget("cuda:0", None)
+    assert settings.values.vram_budget_bytes == {}
