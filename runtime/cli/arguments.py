@@ -23,7 +23,6 @@ def build_parser(version: str) -> argparse.ArgumentParser:
     plan = _add(commands, "plan", "tell where a model would lie and how fast it would be")
     plan.add_argument("folder", metavar="FOLDER", help=_FOLDER_HELP)
     _add_budgets(plan)
-    plan.add_argument("--vram", type=_gib, metavar="GiB", help="VRAM budget of the first GPU")
 
     prepare = _add(commands, "prepare", "write the smaller copy that some plans need")
     prepare.add_argument("folder", metavar="FOLDER", help=_FOLDER_HELP)
@@ -54,6 +53,9 @@ def _add(
 
 def _add_budgets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ram", type=_gib, metavar="GiB", help="RAM budget; otherwise what fits")
+    parser.add_argument(
+        "--vram", type=_gib, metavar="GiB", help="VRAM budget of the first GPU; 0 uses none"
+    )
     parser.add_argument("--context", type=_count, default=0, metavar="N", help="context in tokens")
     parser.add_argument("--machine", type=Path, metavar="PROFILE", help="pretend to be this PC")
 

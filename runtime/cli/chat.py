@@ -187,6 +187,8 @@ def _answer_json(answer: Answer, loaded: LoadedChoice) -> dict[str, Any]:
         "base_bytes": stats.base_bytes,
         "budget_bytes": stats.budget_bytes,
         "peak_bytes": stats.peak_bytes,
+        "device": loaded.plan.device,
+        "vram_bytes": loaded.plan.vram_bytes,
         "energy_j": stats.energy.total_j,
         "energy_sources": msgspec.to_builtins(stats.energy.parts),
         "predicted": msgspec.to_builtins(stats.predicted),

@@ -3,9 +3,10 @@
 import argparse
 import dataclasses
 
+from runtime.cli.budgets import read_budgets
 from runtime.cli.client import Client, CommandFailedError
 from runtime.cli.models import absolute, planning_problem
-from runtime.cli.screen import ProgressLine, gib_bytes
+from runtime.cli.screen import ProgressLine
 from runtime.errors import LarderError, report_of
 from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorCode
@@ -19,7 +20,6 @@ from runtime.protocol.messages import (
 )
 from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import PlacementPlan, PlanKind
-from runtime.protocol.values import Budgets
 
 _KINDS = {16: PlanKind.EXACT, 8: PlanKind.EIGHT_BIT, 4: PlanKind.FOUR_BIT}
 
@@ -34,12 +34,11 @@ class LoadedChoice:
 
 def load_model(client: Client, options: argparse.Namespace) -> LoadedChoice:
     """Plan, choose and load; raise ``CommandFailedError`` with the first thing that prevents it."""
-    ram_bytes = None if options.ram is None else gib_bytes(options.ram)
     planned = client.ask(
         PlanModel(
             request_id=client.new_id(),
             folder=absolute(options.folder),
-            budgets=Budgets(ram_bytes=ram_bytes),
+            budgets=read_budgets(client, options),
             context_tokens=options.context,
         ),
         ModelPlanned,

@@ -9,21 +9,19 @@ from types import FrameType
 
 import msgspec
 
+from runtime.cli.budgets import read_budgets
 from runtime.cli.client import Client
 from runtime.cli.failure import EXIT_PROBLEM, error_json, print_json, tell_failure
 from runtime.cli.screen import (
     ProgressLine,
     count_text,
-    gib_bytes,
     print_rows,
     safe_text,
     size_text,
 )
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.messages import (
-    DescribeMachine,
     InspectModel,
-    MachineDescribed,
     ModelInspected,
     ModelPlanned,
     ModelPrepared,
@@ -36,7 +34,7 @@ from runtime.protocol.messages import (
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.sentences import reason_sentence, sentence
-from runtime.protocol.values import Budgets, WeightFormat
+from runtime.protocol.values import WeightFormat
 
 EXIT_CANCELLED = 130
 _PREPARED_FORMATS = {8: WeightFormat.Q8_G32, 4: WeightFormat.Q4_G32}
@@ -64,7 +62,7 @@ def plan(client: Client, options: argparse.Namespace) -> int:
         PlanModel(
             request_id=client.new_id(),
             folder=absolute(options.folder),
-            budgets=_budgets(client, options),
+            budgets=read_budgets(client, options),
             context_tokens=options.context,
         ),
         ModelPlanned,
@@ -142,16 +140,6 @@ def _tell_prepared(closing: Reply, options: argparse.Namespace) -> int:
             print(f"larderctl: stopped; {kept} are kept and used next time", file=sys.stderr)
             return EXIT_CANCELLED
     return 0
-
-
-def _budgets(client: Client, options: argparse.Namespace) -> Budgets:
-    """Return the budgets of the command line; the VRAM one is for the first device there is."""
-    ram_bytes = None if options.ram is None else gib_bytes(options.ram)
-    if options.vram is None:
-        return Budgets(ram_bytes=ram_bytes)
-    machine = client.ask(DescribeMachine(request_id=client.new_id()), MachineDescribed).machine
-    device = machine.devices[0].device if machine.devices else "cuda:0"
-    return Budgets(ram_bytes=ram_bytes, vram_bytes={device: gib_bytes(options.vram)})
 
 
 def _print_report(report: ModelReport) -> None:

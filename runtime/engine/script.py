@@ -31,6 +31,10 @@ under it is made up.
 """
 
 
+TOP_K = 8
+"""Experts of each layer that the made-up model uses for a token, where it has so many."""
+
+
 class Pieces(enum.StrEnum):
     """How an answer is cut into tokens."""
 
@@ -83,6 +87,11 @@ class Script:
     load_steps: int = 20
     prepare_s: float = 1.0
     context_tokens: int = 4096
+    num_layers: int = 30
+    num_experts: int = 32
+    """Experts of each layer of the made-up model."""
+    device_gib: float = 1.0
+    """Memory of the made-up accelerator; 0: there is none."""
     fault: Fault | None = None
 
 

@@ -10,13 +10,14 @@ TEXT``, or a fault such as ``script: crash 5``, ``hang``, ``fail``, ``bug``, aft
 import os
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 
 from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposals, Proposed
-from runtime.engine.script import Fault, FaultKind, FaultPlace, Pieces, Script
+from runtime.engine.script import TOP_K, Fault, FaultKind, FaultPlace, Script
+from runtime.engine.scripted_experts import ScriptedExperts
 from runtime.engine.scripted_figures import Run, make_sample, make_stats
+from runtime.engine.scripted_text import cut_text, num_common, prompt_ids_of, token_id_of
 from runtime.errors import CancelledError, LarderError
 from runtime.protocol.chat import ChatMessage, FinishReason, Role, SamplingSettings
 from runtime.protocol.errors import ErrorCode
@@ -29,10 +30,13 @@ from runtime.protocol.messages import (
 )
 from runtime.protocol.model import LoadedModel, LoadStage
 from runtime.protocol.plan import PlacementPlan
-from runtime.protocol.telemetry import TelemetrySample
+from runtime.protocol.telemetry import NoteCode, RuntimeNote, TelemetrySample
+from runtime.protocol.values import Tier
 
 _PREFILL_CHUNK_TOKENS = 64
 _OVERRIDE = "script:"
+_MAX_NOTES = 50
+_ANSWERS_PER_TOPIC = 3
 
 
 class ScriptedEngine:
@@ -52,6 +56,8 @@ class ScriptedEngine:
         self._num_answers = 0
         self._lock = threading.Lock()
         self._num_tokens_since_sample = 0
+        self._notes: list[RuntimeNote] = []
+        self._experts: ScriptedExperts | None = None
 
     def load(self, plan: PlacementPlan, progress: LoadProgress, cancel: CancelToken) -> LoadedModel:
         """Take the script's time in equal steps, a tenth of them for the dense part."""
@@ -66,11 +72,17 @@ class ScriptedEngine:
             _wait(self._script.load_s / steps if step < steps else 0.0, cancel)
         cancel.check()
         self._load_s = time.monotonic() - started_s
+        num_layers = max(len(plan.slots_per_layer), 1)
+        num_experts = sum(share.num_experts for share in plan.tiers) // num_layers
+        self._experts = ScriptedExperts(num_layers, num_experts, min(TOP_K, num_experts))
+        self._note(
+            NoteCode.EXPERTS_LOADED, num_experts=num_layers * num_experts, seconds=self._load_s
+        )
         return self._place(plan)
 
     def count_tokens(self, conversation: Sequence[ChatMessage]) -> int:
         """Return a token for each word, and four for each turn."""
-        return len(_prompt_ids(conversation))
+        return len(prompt_ids_of(conversation))
 
     def start(
         self,
@@ -81,10 +93,10 @@ class ScriptedEngine:
     ) -> Iterator[EngineEvent]:
         """Give the next answer of the script, in pieces."""
         answer, fault = self._choose_answer(conversation)
-        prompt_ids = _prompt_ids(conversation)
+        prompt_ids = prompt_ids_of(conversation)
         run = Run(
             prompt_tokens=len(prompt_ids),
-            reused_tokens=_num_common(self._held_ids, prompt_ids[:-1]),
+            reused_tokens=num_common(self._held_ids, prompt_ids[:-1]),
             seed=sampling.seed if sampling.seed is not None else 1,
             context_tokens=self._context_tokens,
         )
@@ -104,7 +116,7 @@ class ScriptedEngine:
             yield from self._prefill(request_id, run, fault, cancel)
             self._held_ids = prompt_ids
             for piece in self._decode(answer, sampling, run, fault, cancel):
-                token_id = _token_id(piece)
+                token_id = token_id_of(piece)
                 self._held_ids.append(token_id)
                 yield TokensGenerated(request_id=request_id, token_ids=[token_id], text=piece)
         except CancelledError:
@@ -126,7 +138,11 @@ class ScriptedEngine:
         """Return the tokens given since the previous call, with invented figures around them."""
         with self._lock:
             num_tokens, self._num_tokens_since_sample = self._num_tokens_since_sample, 0
-        return make_sample(num_tokens, interval_s, self._plan)
+            notes, self._notes = self._notes, []
+        plan, experts = self._plan, self._experts
+        if plan is None or experts is None:
+            raise LarderError(ErrorCode.NO_MODEL_LOADED)
+        return make_sample(num_tokens, interval_s, plan, experts.step(num_tokens, plan), notes)
 
     def close(self) -> None:
         """Forget the model."""
@@ -135,7 +151,19 @@ class ScriptedEngine:
 
     def _place(self, plan: PlacementPlan) -> LoadedModel:
         """Let the made-up experts lie as the plan says."""
-        self._plan = plan
+        before, self._plan = self._plan, plan
+        if before is not None:
+            for tier, old_bytes, new_bytes in (
+                (Tier.VRAM, before.vram_bytes, plan.vram_bytes),
+                (Tier.RAM, before.ram_bytes, plan.ram_bytes),
+            ):
+                if old_bytes != new_bytes:
+                    self._note(
+                        NoteCode.BUDGET_CHANGED,
+                        tier=tier.value,
+                        old_bytes=old_bytes,
+                        new_bytes=new_bytes,
+                    )
         return LoadedModel(
             folder=plan.model_folder,
             name=PurePath(plan.model_folder).name,
@@ -150,6 +178,13 @@ class ScriptedEngine:
             kernels="scripted",
         )
 
+    def _note(self, code: NoteCode, **parameters: str | float) -> None:
+        with self._lock:
+            self._notes = [
+                *self._notes[-_MAX_NOTES:],
+                RuntimeNote(code=code, parameters=parameters),
+            ]
+
     @property
     def _context_tokens(self) -> int:
         return self._script.context_tokens
@@ -162,6 +197,8 @@ class ScriptedEngine:
         answers = self._script.answers
         answer = answers[self._num_answers % len(answers)] if answers else ""
         self._num_answers += 1
+        if self._num_answers % _ANSWERS_PER_TOPIC == 0:
+            self._note(NoteCode.TOPIC_CHANGED, num_experts=_ANSWERS_PER_TOPIC * TOP_K)
         text = conversation[-1].text
         if not text.startswith(_OVERRIDE):
             return answer, self._script.fault
@@ -194,7 +231,7 @@ class ScriptedEngine:
         fault: Fault | None,
         cancel: CancelToken,
     ) -> Iterator[str]:
-        for piece in _cut(answer, self._script.pieces):
+        for piece in cut_text(answer, self._script.pieces):
             self._go_wrong(FaultPlace.DECODE, run.generated_tokens, fault)
             if sampling.max_tokens and run.generated_tokens >= sampling.max_tokens:
                 run.reason = FinishReason.LENGTH
@@ -238,36 +275,3 @@ def _wait(seconds: float, cancel: CancelToken) -> None:
 
 def _seconds(num_tokens: int, tokens_per_s: float) -> float:
     return num_tokens / tokens_per_s if tokens_per_s > 0 else 0.0
-
-
-def _cut(text: str, pieces: Pieces) -> list[str]:
-    """Cut a text so that the pieces joined are the text; words keep the space before them."""
-    match pieces:
-        case Pieces.CHARACTERS:
-            return list(text)
-        case Pieces.LINES:
-            return text.splitlines(keepends=True)
-        case Pieces.WORDS:
-            return [f"{' ' if index else ''}{word}" for index, word in enumerate(text.split(" "))]
-
-
-def _token_id(piece: str) -> int:
-    return zlib.crc32(piece.encode("utf-8", "surrogatepass")) % 50_000
-
-
-def _prompt_ids(conversation: Sequence[ChatMessage]) -> list[int]:
-    """Return ids that begin alike for conversations that do."""
-    ids: list[int] = []
-    for message in conversation:
-        ids += [1, _token_id(message.role), 2]
-        ids += message.token_ids or [_token_id(piece) for piece in _cut(message.text, Pieces.WORDS)]
-        ids.append(3)
-    return [*ids, 1, _token_id(Role.ASSISTANT), 2]
-
-
-def _num_common(left: Sequence[int], right: Sequence[int]) -> int:
-    """Return how many ids two sequences share from their beginning."""
-    for index, (one, other) in enumerate(zip(left, right, strict=False)):
-        if one != other:
-            return index
-    return min(len(left), len(right))

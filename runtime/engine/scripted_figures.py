@@ -3,16 +3,19 @@
 import dataclasses
 import time
 
+from runtime.engine.script import TOP_K
 from runtime.protocol.chat import FinishReason, GenerationStats
 from runtime.protocol.plan import PlacementPlan
-from runtime.protocol.telemetry import TelemetrySample
+from runtime.protocol.telemetry import ExpertMap, RateLimits, RuntimeNote, TelemetrySample
 from runtime.protocol.values import EnergyEstimate, EnergyPart, Tier, TierCount
 
-_LOOKUPS_PER_TOKEN = 80
-_EXPERT_BYTES = 1 << 20
-_DRIVE_SHARE = 8
-"""One look-up of this many goes to the drive."""
+_SKEW = 0.4
+"""Hits of the hottest part of the experts: that part to this power."""
+_ADMITTED_SHARE = 0.02
+"""Look-ups after which an expert is copied to the device."""
 _WATTS = 25.0
+_DRIVE_JOULES_PER_BYTE = 2e-9
+_LIMITS = RateLimits(ram_read=40e9, link=12e9, drive=3e9)
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -56,9 +59,8 @@ def make_stats(run: Run, plan: PlacementPlan | None) -> GenerationStats:
     prefill_s = run.prefill_s or elapsed_s
     decode_s = max(elapsed_s - prefill_s, 0.0)
     new_tokens = run.prompt_tokens - run.reused_tokens
-    tiers = _tiers(new_tokens + run.generated_tokens)
-    drive_bytes = tiers[-1].bytes
-    joules = _WATTS * elapsed_s
+    tiers = _tiers(new_tokens + run.generated_tokens, plan)
+    parts = _energy(elapsed_s, tiers[-1].bytes)
     return GenerationStats(
         prompt_tokens=run.prompt_tokens,
         reused_tokens=run.reused_tokens,
@@ -70,23 +72,28 @@ def make_stats(run: Run, plan: PlacementPlan | None) -> GenerationStats:
         decode_tokens_per_s=run.generated_tokens / decode_s if decode_s else 0.0,
         seed=run.seed,
         tiers=tiers,
-        drive_bytes_read=drive_bytes,
-        seconds=_seconds(elapsed_s),
+        drive_bytes_read=tiers[-1].bytes,
+        seconds=_seconds(elapsed_s, tiers),
         base_bytes=plan.base_bytes if plan else 0,
         budget_bytes=plan.ram_bytes if plan else 0,
         peak_bytes=plan.ram_bytes if plan else 0,
         context_tokens=run.context_tokens,
         context_used_tokens=run.context_used_tokens,
-        energy=EnergyEstimate(
-            total_j=joules, parts=[EnergyPart(source="scripted", joules=joules, is_measured=False)]
-        ),
+        energy=EnergyEstimate(total_j=sum(part.joules for part in parts), parts=parts),
         predicted=plan.forecast if plan else None,
     )
 
 
-def make_sample(num_tokens: int, interval_s: float, plan: PlacementPlan | None) -> TelemetrySample:
-    """Return a sample in which the tokens alone are true."""
-    tiers = _tiers(num_tokens)
+def make_sample(
+    num_tokens: int,
+    interval_s: float,
+    plan: PlacementPlan,
+    experts: ExpertMap,
+    notes: list[RuntimeNote],
+) -> TelemetrySample:
+    """Return a sample in which the tokens, the placement and the notes alone are true."""
+    tiers = _tiers(num_tokens, plan)
+    copied = tiers[0].misses if plan.vram_bytes else 0
     return TelemetrySample(
         interval_s=interval_s,
         num_dropped=0,
@@ -94,25 +101,63 @@ def make_sample(num_tokens: int, interval_s: float, plan: PlacementPlan | None) 
         decode_tokens_per_s=num_tokens / interval_s if interval_s else 0.0,
         tiers=tiers,
         drive_bytes_read=tiers[-1].bytes,
-        seconds=_seconds(interval_s if num_tokens else 0.0),
-        resident_bytes=(plan.base_bytes + plan.ram_bytes) if plan else 0,
-        ram_by_kind={part.value: size for part, size in plan.ram_parts.items()} if plan else {},
+        seconds=_seconds(interval_s if num_tokens else 0.0, tiers),
+        resident_bytes=plan.base_bytes + plan.ram_bytes,
+        ram_by_kind={part.value: size for part, size in plan.ram_parts.items()},
+        vram_by_kind={part.value: size for part, size in plan.vram_parts.items()},
+        link_bytes=int(copied * _ADMITTED_SHARE) * _expert_bytes(plan),
+        ram_bytes_read=tiers[-2].bytes,
+        limits=_LIMITS,
+        energy=_energy(interval_s, tiers[-1].bytes),
+        experts=experts,
+        notes=notes,
     )
 
 
-def _tiers(num_tokens: int) -> list[TierCount]:
-    lookups = num_tokens * _LOOKUPS_PER_TOKEN
-    from_drive = lookups // _DRIVE_SHARE
-    in_ram = lookups - from_drive
-    return [
-        TierCount(tier=Tier.RAM, hits=in_ram, misses=from_drive, bytes=in_ram * _EXPERT_BYTES),
-        TierCount(tier=Tier.DRIVE, hits=from_drive, misses=0, bytes=from_drive * _EXPERT_BYTES),
-    ]
+def _expert_bytes(plan: PlacementPlan) -> int:
+    return next((share.bytes // share.num_experts for share in plan.tiers if share.num_experts), 0)
 
 
-def _seconds(elapsed_s: float) -> dict[str, float]:
+def _tiers(num_tokens: int, plan: PlacementPlan | None) -> list[TierCount]:
+    """Return invented look-ups as skewed as real ones are, hot to cold; VRAM if it is in use."""
+    held = {share.tier: share.num_experts for share in plan.tiers} if plan else {}
+    num_all = sum(held.values())
+    num_lookups = num_tokens * TOP_K * len(plan.slots_per_layer) if plan else 0
+    size = _expert_bytes(plan) if plan else 0
+    counts = []
+    num_held = num_answered = 0
+    for tier in Tier:
+        if tier is Tier.VRAM and not held.get(tier):
+            continue
+        num_held += held.get(tier, 0)
+        share = (num_held / num_all) ** _SKEW if num_all else 1.0
+        reached = num_lookups if tier is Tier.DRIVE else int(num_lookups * share)
+        hits = reached - num_answered
+        num_answered = reached
+        counts.append(
+            TierCount(tier=tier, hits=hits, misses=num_lookups - reached, bytes=hits * size)
+        )
+    return counts
+
+
+def _seconds(elapsed_s: float, tiers: list[TierCount]) -> dict[str, float]:
+    """Return how a time is made up: the more the drive answers, the longer it is waited for."""
+    num_lookups = sum(count.hits for count in tiers)
+    others = 1.0 - tiers[-1].hits / num_lookups if num_lookups else 1.0
+    wait_s = elapsed_s * (1.0 - others**3)
+    work_s = elapsed_s - wait_s
+    device_s = 0.4 * work_s if tiers[0].tier is Tier.VRAM else 0.0
     return {
-        "compute": elapsed_s * 0.7,
-        "drive_wait": elapsed_s * 0.2,
-        "other": elapsed_s * 0.1,
+        "compute": 0.9 * work_s - device_s,
+        "device": device_s,
+        "drive_wait": wait_s,
+        "other": 0.1 * work_s,
     }
+
+
+def _energy(elapsed_s: float, drive_bytes: int) -> list[EnergyPart]:
+    parts = [EnergyPart(source="scripted", joules=_WATTS * elapsed_s, is_measured=False)]
+    if drive_bytes:
+        joules = _DRIVE_JOULES_PER_BYTE * drive_bytes
+        parts.append(EnergyPart(source="drive-reads", joules=joules, is_measured=False))
+    return parts

@@ -1,7 +1,9 @@
 """What waits to be written to the channel.
 
 The queue never refuses and never blocks, and does not grow with time while nobody reads: runs of
-tokens and of progress join, and of heartbeats and samples only the newest is kept.
+tokens and of progress join, and of heartbeats and samples only the newest is kept. Notes of a
+sample that is lost go with the next. Of expert maps, what the other side knows already is left out;
+that is decided when a sample leaves, so that a lost one takes no change with it.
 """
 
 import collections
@@ -17,9 +19,13 @@ from runtime.protocol.messages import (
     PrefillProgressed,
     PrepareProgressed,
     TelemetrySampled,
+    TelemetryWatched,
     TokensGenerated,
 )
+from runtime.protocol.telemetry import ExpertMap, RuntimeNote
 
+MAX_NOTES = 100
+"""Notes that wait at most; the oldest are lost first."""
 _PROGRESS = (LoadProgressed, PrefillProgressed, PrepareProgressed)
 
 
@@ -49,6 +55,9 @@ class Outbox:
         self._heartbeat: HeartbeatSent | None = None
         self._sample: TelemetrySampled | None = None
         self._num_dropped = 0
+        self._notes: collections.deque[RuntimeNote] = collections.deque(maxlen=MAX_NOTES)
+        self._known_map: ExpertMap | None = None
+        """What the other side knows; None if it has to be told everything."""
         self._is_finished = False
 
     def put(self, event: AnyEvent) -> None:
@@ -60,9 +69,12 @@ class Outbox:
                 case TelemetrySampled():
                     self._num_dropped += self._sample is not None
                     self._sample = event
+                    self._notes.extend(event.sample.notes)
                 case HeartbeatSent():
                     self._heartbeat = event
                 case _:
+                    if isinstance(event, TelemetryWatched):
+                        self._known_map = None
                     self._append(event)
             self._changed.notify()
 
@@ -103,10 +115,15 @@ class Outbox:
 
     def _take_sample(self, event: TelemetrySampled) -> TelemetrySampled:
         """Return the newest sample with the number of those it replaced."""
+        whole = event.sample
         sample = msgspec.structs.replace(
-            event.sample, num_dropped=event.sample.num_dropped + self._num_dropped
+            whole,
+            num_dropped=whole.num_dropped + self._num_dropped,
+            notes=list(self._notes),
+            experts=_without_known(whole.experts, self._known_map),
         )
-        self._sample, self._num_dropped = None, 0
+        self._sample, self._num_dropped, self._known_map = None, 0, whole.experts
+        self._notes.clear()
         return TelemetrySampled(sample=sample)
 
     def finish(self) -> None:
@@ -120,3 +137,16 @@ class Outbox:
         """Messages waiting in the first lane."""
         with self._changed:
             return len(self._queue)
+
+
+def _without_known(experts: ExpertMap | None, known: ExpertMap | None) -> ExpertMap | None:
+    """Return a map without the tiers and bits that are as they were."""
+    if experts is None or known is None:
+        return experts
+    if (experts.num_layers, experts.num_experts) != (known.num_layers, known.num_experts):
+        return experts
+    return msgspec.structs.replace(
+        experts,
+        tier=b"" if experts.tier == known.tier else experts.tier,
+        bits=b"" if experts.bits == known.bits else experts.bits,
+    )

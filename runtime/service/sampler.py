@@ -1,16 +1,19 @@
 """The telemetry thread."""
 
 import threading
+import time
 from collections.abc import Callable
+
+import msgspec
 
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.messages import TelemetrySampled
-from runtime.protocol.telemetry import TelemetrySample
+from runtime.protocol.telemetry import RuntimeNote, TelemetrySample
 from runtime.service.guard import run_guarded
 from runtime.service.log import ErrorLog
 from runtime.service.requests import Sink
 
-MIN_INTERVAL_S = 0.05
+MIN_INTERVAL_S = 0.1
 MAX_INTERVAL_S = 60.0
 
 TakeSample = Callable[[float], TelemetrySample | None]
@@ -20,18 +23,35 @@ TakeSample = Callable[[float], TelemetrySample | None]
 class Sampler:
     """Sends samples at a fixed rate while somebody watches.
 
+    The first sample of a watch is not sent, since its interval began before; its notes go with the
+    next.
+
     Threads: ``watch`` and ``finish`` belong to the command thread; samples are taken and sent by
     the sampler's own thread, which exists from the first ``watch`` on.
     """
 
-    def __init__(self, take: TakeSample, sink: Sink, error_log: ErrorLog) -> None:
+    def __init__(
+        self,
+        take: TakeSample,
+        sink: Sink,
+        error_log: ErrorLog,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._take = take
         self._sink = sink
         self._error_log = error_log
+        self._clock = clock
         self._changed = threading.Condition()
         self._interval_s = 0.0
+        self._is_new = False
+        """Whether the watch began after the last sample."""
         self._is_finished = False
         self._thread: threading.Thread | None = None
+        self._taken_s = 0.0
+        """When the last sample was taken; of the sampler's thread, as the next."""
+        self._is_begun = False
+        """Whether a sample of this watch was taken."""
+        self._notes: list[RuntimeNote] = []
 
     def watch(self, interval_s: float) -> float:
         """Set the interval, 0 for none; return the one in force, which is never too short."""
@@ -39,6 +59,7 @@ class Sampler:
             self._interval_s = (
                 min(max(interval_s, MIN_INTERVAL_S), MAX_INTERVAL_S) if interval_s else 0.0
             )
+            self._is_new = bool(self._interval_s)
             self._changed.notify()
             if self._thread is None and self._interval_s:
                 self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
@@ -56,25 +77,35 @@ class Sampler:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while (interval_s := self._wait()) is not None:
-            run_guarded(lambda: self._send(interval_s), self._stop_watching, self._error_log)
+        while self._wait():
+            run_guarded(self._sample, self._stop_watching, self._error_log)
 
-    def _send(self, interval_s: float) -> None:
-        sample = self._take(interval_s)
-        if sample is not None:
-            self._sink(TelemetrySampled(sample=sample))
+    def _sample(self) -> None:
+        """Take a sample of the time since the last, and send it unless it is a watch's first."""
+        now_s = self._clock()
+        sample = self._take(now_s - self._taken_s if self._is_begun else 0.0)
+        if sample is None:
+            return
+        notes, self._notes = [*self._notes, *sample.notes], []
+        self._taken_s = now_s
+        if self._is_begun:
+            self._sink(TelemetrySampled(sample=msgspec.structs.replace(sample, notes=notes)))
+        else:
+            self._notes, self._is_begun = notes, True
 
     def _stop_watching(self, _: ErrorReport) -> None:
         """Take no more samples after one that failed, which is in the log; asking again tries."""
         with self._changed:
             self._interval_s = 0.0
 
-    def _wait(self) -> float | None:
-        """Wait for a whole interval and return it; None at the end."""
+    def _wait(self) -> bool:
+        """Wait until the next sample is due, the first of a watch at once; False at the end."""
         with self._changed:
             while not self._is_finished:
-                interval_s = self._interval_s
-                was_changed = self._changed.wait(interval_s or None)
+                if self._is_new:
+                    self._is_new = self._is_begun = False
+                    return True
+                was_changed = self._changed.wait(self._interval_s or None)
                 if not was_changed and not self._is_finished:
-                    return interval_s
-            return None
+                    return True
+            return False

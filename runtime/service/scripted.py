@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runtime.engine.base import CancelToken
-from runtime.engine.script import Script
+from runtime.engine.script import TOP_K, Script
 from runtime.errors import LarderError, report_of
 from runtime.protocol.errors import ErrorCode, ErrorReport
-from runtime.protocol.machine import DriveReport, MachineReport, Measured
+from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel
 from runtime.protocol.model import ModelReport, PreparedCopy
 from runtime.protocol.plan import PlanKind
@@ -18,13 +18,13 @@ from runtime.service.planning import Planned
 from runtime.service.preparing import PrepareReport, PrepareStoppedError
 from runtime.service.scripted_plans import (
     DENSE_BYTES,
+    DEVICE,
     EXPERT_BYTES,
+    FREE_RAM_BYTES,
     KV_BYTES,
     MIB,
-    NUM_EXPERTS,
-    NUM_LAYERS,
-    TOP_K,
     all_experts_bytes,
+    device_bytes,
     make_plan,
 )
 
@@ -50,17 +50,17 @@ class ScriptedPlanning:
             fingerprint=hashlib.sha256(os.fsencode(folder)).hexdigest()[:16],
             licence="none",
             problems=_problems(folder),
-            num_layers=NUM_LAYERS,
-            num_moe_layers=NUM_LAYERS,
-            num_experts=NUM_EXPERTS,
-            top_k=TOP_K,
+            num_layers=self._script.num_layers,
+            num_moe_layers=self._script.num_layers,
+            num_experts=self._script.num_experts,
+            top_k=min(TOP_K, self._script.num_experts),
             hidden_size=1024,
             vocabulary_size=50_000,
             max_context_tokens=self._script.context_tokens,
             num_parameters=1_700_000_000,
             num_active_parameters=300_000_000,
             stored_format=WeightFormat.BF16,
-            file_bytes=DENSE_BYTES + all_experts_bytes(PlanKind.EXACT),
+            file_bytes=DENSE_BYTES + all_experts_bytes(self._script, PlanKind.EXACT),
             num_shards=1,
             dense_bytes=DENSE_BYTES,
             expert_bytes=EXPERT_BYTES[PlanKind.EXACT],
@@ -88,7 +88,7 @@ class ScriptedPlanning:
         return Planned(report, plans, loadable[0] if loadable else None)
 
     def describe(self, folders: Sequence[str]) -> MachineReport:
-        """Return a machine with 16 GiB of RAM and nothing else."""
+        """Return a machine with 16 GiB of RAM and the accelerator of the script."""
         return MachineReport(
             operating_system="scripted",
             cpu_name="scripted",
@@ -96,10 +96,22 @@ class ScriptedPlanning:
             num_logical_cores=8,
             instruction_set="scripted",
             ram_total=Measured(value=16 * 1024 * MIB, method="scripted"),
-            ram_available=Measured(value=12 * 1024 * MIB, method="scripted"),
+            ram_available=Measured(value=FREE_RAM_BYTES, method="scripted"),
             ram_limit=None,
             ram_read_bytes_per_s=Measured(value=40e9, method="scripted"),
-            devices=[],
+            devices=[
+                DeviceReport(
+                    device=DEVICE,
+                    name="Scripted card",
+                    total_bytes=device_bytes(self._script),
+                    free_bytes=device_bytes(self._script),
+                    is_simulated=True,
+                    link_bytes_per_s=Measured(value=12e9, method="scripted"),
+                    is_used=True,
+                )
+            ]
+            if device_bytes(self._script)
+            else [],
             drives=[
                 DriveReport(
                     folder=folder,

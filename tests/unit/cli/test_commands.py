@@ -38,12 +38,12 @@ def test_inspect_of_a_model_tells_what_it_holds(model: str, capsys: Capture) -> 
     assert main(["inspect", model, *SCRIPTED]) == 0
     text = capsys.readouterr().out
     assert "a-model" in text
-    assert "64 in each of 24 layers, 8 used for each token" in text
+    assert "32 in each of 30 layers, 8 used for each token" in text
 
 
 def test_inspect_json_of_a_model_is_its_report(model: str, capsys: Capture) -> None:
     report = run_json(capsys, "inspect", model)
-    assert (report["name"], report["num_experts"], report["problems"]) == ("a-model", 64, [])
+    assert (report["name"], report["num_experts"], report["problems"]) == ("a-model", 32, [])
     assert "error" not in report
 
 
@@ -100,6 +100,15 @@ def test_plan_with_a_budget_too_small_says_what_is_needed(model: str, capsys: Ca
 
 def test_plan_with_vram_names_the_device(model: str, capsys: Capture) -> None:
     planned = run_json(capsys, "plan", model, "--vram", "1")
+    assert planned["plans"][0]["budgets"]["vram_bytes"] == {"simulated:0": 2**30}
+
+
+def test_plan_with_vram_and_no_device_names_the_one_that_is_missing(
+    model: str, tmp_path: Path, capsys: Capture
+) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('{"device_gib": 0}', encoding="utf-8")
+    planned = run_json(capsys, "plan", model, "--vram", "1", "--script", str(script))
     assert planned["plans"][0]["budgets"]["vram_bytes"] == {"cuda:0": 2**30}
 
 
@@ -148,7 +157,7 @@ def test_chat_json_has_all_that_was_promised(model: str, capsys: Capture) -> Non
     assert answer["text"] == "The capital of France"
     assert answer["finish_reason"] == "length"
     assert answer["seed"] == 7
-    assert set(answer["tiers"]) == {"ram", "drive"}
+    assert list(answer["tiers"]) == ["vram", "ram", "drive"]
     for tier in answer["tiers"].values():
         assert set(tier) == {"hits", "misses", "bytes"}
     assert answer["energy_sources"][0]["source"] == "scripted"
@@ -232,3 +241,13 @@ def test_machine_profile_that_is_missing_is_a_sentence(
     monkeypatch.setenv("LARDER_MACHINE", "")
     assert main(["doctor", "--machine", str(tmp_path / "missing.json")]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("vram_gib", [0, 1])
+def test_chat_with_budgets_loads_under_both(model: str, vram_gib: int, capsys: Capture) -> None:
+    budgets = ("--ram", "0.75", "--vram", str(vram_gib))
+    answer = run_json(capsys, "chat", model, "--prompt", "hello", *budgets)
+    assert ("vram" in answer["tiers"]) is bool(vram_gib)
+    assert answer["budget_bytes"] <= 0.75 * 2**30
+    assert answer["vram_bytes"] <= vram_gib * 2**30
+    assert (answer["device"] == "simulated:0") is bool(vram_gib)

@@ -24,6 +24,7 @@ from runtime.protocol.values import Budgets, Tier, WeightFormat
 from runtime.service.budget_changes import plan_anew
 from runtime.service.planning import Planned
 from runtime.service.scripted import ScriptedPlanning
+from runtime.service.scripted_plans import DEVICE
 from tests.support.scripted import (
     ENDLESS,
     FAST,
@@ -73,14 +74,27 @@ def test_budgets_of_a_resting_model_move_its_experts(tmp_path: Path) -> None:
     scripted = ScriptedService()
     before = scripted.load(1, tmp_path).model
     plan = some_plan(tmp_path)
-    set_ram(scripted, 2, (plan.min_ram_bytes + plan.all_ram_bytes) // 2)
+    set_ram(scripted, 2, plan.min_ram_bytes)
     after = was_set(scripted, 2)
     assert after.model.tiers == after.plan.tiers != before.tiers
     assert num_in_ram(after.plan) < num_in_ram(plan)
     assert after.plan.kind is plan.kind
     assert after.plan.store_folder == plan.store_folder
     assert after.plan.context_tokens == plan.context_tokens
-    assert after.model.budget_bytes <= (plan.min_ram_bytes + plan.all_ram_bytes) // 2
+    assert after.model.budget_bytes <= plan.min_ram_bytes
+    assert scripted.service.close()
+
+
+def test_budgets_of_a_device_move_experts_to_it_and_away(tmp_path: Path) -> None:
+    scripted = ScriptedService()
+    assert scripted.load(1, tmp_path).model.tiers[0].tier is Tier.VRAM
+    for request_id, vram_bytes in ((2, 0), (3, 1 << 30)):
+        scripted.service.handle(
+            SetBudgets(request_id=request_id, budgets=Budgets(vram_bytes={DEVICE: vram_bytes}))
+        )
+        plan = was_set(scripted, request_id).plan
+        assert plan.vram_bytes <= vram_bytes
+        assert (plan.device == DEVICE) is bool(plan.vram_bytes) is bool(vram_bytes)
     assert scripted.service.close()
 
 

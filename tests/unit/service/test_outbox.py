@@ -11,14 +11,46 @@ from runtime.protocol.messages import (
     LoadProgressed,
     PrefillProgressed,
     TelemetrySampled,
+    TelemetryWatched,
     TokensGenerated,
 )
 from runtime.protocol.model import LoadStage
-from runtime.service.outbox import Outbox
+from runtime.protocol.telemetry import ExpertMap, NoteCode, RuntimeNote, TelemetrySample
+from runtime.service.outbox import MAX_NOTES, Outbox
 from tests.protocol.examples import EVENTS
 
 SAMPLE = next(event for event in EVENTS if isinstance(event, TelemetrySampled))
-QUIET = TelemetrySampled(sample=msgspec.structs.replace(SAMPLE.sample, num_dropped=0))
+QUIET = TelemetrySampled(
+    sample=msgspec.structs.replace(SAMPLE.sample, num_dropped=0, notes=[], experts=None)
+)
+
+
+def mapped(use: int, tier: int, bits: int = 4, num_experts: int = 2) -> TelemetrySampled:
+    experts = ExpertMap(
+        num_layers=1,
+        num_experts=num_experts,
+        use=bytes([use]) * num_experts,
+        tier=bytes([tier]) * num_experts,
+        bits=bytes([bits]) * num_experts,
+    )
+    return TelemetrySampled(sample=msgspec.structs.replace(QUIET.sample, experts=experts))
+
+
+def noted(seconds: float) -> TelemetrySampled:
+    note = RuntimeNote(code=NoteCode.EXPERTS_LOADED, parameters={"seconds": seconds})
+    return TelemetrySampled(sample=msgspec.structs.replace(QUIET.sample, notes=[note]))
+
+
+def taken(outbox: Outbox) -> TelemetrySample:
+    event = outbox.take()
+    assert isinstance(event, TelemetrySampled)
+    return event.sample
+
+
+def taken_map(outbox: Outbox) -> ExpertMap:
+    experts = taken(outbox).experts
+    assert experts is not None
+    return experts
 
 
 def tokens(request_id: int, *token_ids: int) -> TokensGenerated:
@@ -92,6 +124,54 @@ def test_outbox_after_finish_hands_out_replies_only() -> None:
     outbox.put(tokens(1, 2))
     assert outbox.take() == tokens(1, 1)
     assert outbox.take() is None
+
+
+def test_outbox_with_maps_sends_tiers_and_bits_when_they_change() -> None:
+    outbox = Outbox()
+    outbox.put(mapped(1, 0))
+    assert taken_map(outbox) == mapped(1, 0).sample.experts
+    outbox.put(mapped(2, 0))
+    second = taken_map(outbox)
+    assert (second.use, second.tier, second.bits) == (b"\2\2", b"", b"")
+    outbox.put(mapped(3, 1))
+    third = taken_map(outbox)
+    assert (third.use, third.tier, third.bits) == (b"\3\3", b"\1\1", b"")
+    outbox.put(mapped(4, 1, bits=8))
+    fourth = taken_map(outbox)
+    assert (fourth.use, fourth.tier, fourth.bits) == (b"\4\4", b"", b"\x08\x08")
+
+
+def test_outbox_with_a_dropped_map_loses_no_change_of_tiers() -> None:
+    outbox = Outbox()
+    outbox.put(mapped(1, 0))
+    taken_map(outbox)
+    outbox.put(mapped(2, 1))
+    outbox.put(mapped(3, 1))
+    after = taken_map(outbox)
+    assert (after.use, after.tier) == (b"\3\3", b"\1\1")
+
+
+def test_outbox_with_a_watch_or_another_model_sends_the_map_whole() -> None:
+    outbox = Outbox()
+    outbox.put(mapped(1, 0))
+    taken_map(outbox)
+    outbox.put(TelemetryWatched(request_id=1, interval_s=0.1))
+    outbox.put(mapped(1, 0))
+    assert isinstance(outbox.take(), TelemetryWatched)
+    assert taken_map(outbox) == mapped(1, 0).sample.experts
+    larger = mapped(1, 0, num_experts=3)
+    outbox.put(larger)
+    assert taken_map(outbox) == larger.sample.experts
+
+
+def test_outbox_with_dropped_samples_keeps_their_notes_up_to_a_limit() -> None:
+    outbox = Outbox()
+    for number in range(MAX_NOTES + 5):
+        outbox.put(noted(number))
+    kept = [note.parameters["seconds"] for note in taken(outbox).notes]
+    assert kept == list(range(5, MAX_NOTES + 5))
+    outbox.put(QUIET)
+    assert taken(outbox).notes == []
 
 
 @hypothesis.given(
