@@ -144,7 +144,8 @@ class Engine(Protocol):
     def propose(self, plan: PlacementPlan, done: Proposed) -> None:
         """Ask for another placement of the loaded model; returns at once.
 
-        The plan differs from the one in force in budgets, slots and tiers alone. It takes effect at
+        The plan is of the same model, copy and context as the one in force; where it wants the
+        dense part on another device, the engine may refuse it. It takes effect at
         the next step boundary (before a token or a prefill chunk) of the answer being written, or
         in ``apply``. Of several proposals that wait the newest is carried out and the others with
         it. ``done`` is called by the engine thread when the new placement is in force, though

@@ -69,7 +69,9 @@ def plan_anew(
 
     Raises ``LarderError`` with ``PLAN_OUTDATED`` if what the plan was made for is not there now.
     """
-    planned = planning.plan(plan.model_folder, budgets, plan.context_tokens)
+    planned = planning.plan(
+        plan.model_folder, budgets, plan.context_tokens, {plan.device: plan.vram_bytes}
+    )
     if planned.report.problems:
         return planned.report.problems[0]
     other = next((each for each in planned.plans if each.kind is plan.kind), None)

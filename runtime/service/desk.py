@@ -61,7 +61,10 @@ class Desk:
                 request.close(ModelInspected(request_id=request_id, report=report))
             case PlanModel():
                 planned = self._planning.plan(
-                    question.folder, question.budgets, question.context_tokens
+                    question.folder,
+                    question.budgets,
+                    question.context_tokens,
+                    self._room.held_vram(),
                 )
                 request.close(
                     ModelPlanned(

@@ -73,6 +73,13 @@ class EngineRoom:
         with self._reading:
             return loaded.engine.count_tokens(conversation), loaded.model.context_tokens
 
+    def held_vram(self) -> dict[str, int]:
+        """Return what the loaded model takes of each device."""
+        loaded = self._loaded
+        if loaded is None or not loaded.plan.vram_bytes:
+            return {}
+        return {loaded.plan.device: loaded.plan.vram_bytes}
+
     def loaded_plan(self) -> PlacementPlan:
         """Return the plan in force; raise ``NO_MODEL_LOADED`` if there is none."""
         return self._require_loaded().plan

@@ -1,15 +1,16 @@
 """Planning for the models and the machine that are really there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from runtime.hardware.machine import describe_machine
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
 from runtime.plan.planner import plan_model, recommend
-from runtime.protocol.machine import MachineReport
+from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.values import Budgets
 from runtime.service.measuring import kernels_name, measure_ram
@@ -17,6 +18,8 @@ from runtime.service.planning import Planned
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import dense_bytes
+
+_STATED = "profile"
 
 
 class LocalPlanning:
@@ -33,14 +36,20 @@ class LocalPlanning:
         """Return what the headers say, with the prepared copies wherever they lie."""
         return self._inspect(folder).report
 
-    def plan(self, folder: str, budgets: Budgets, context_tokens: int) -> Planned:
+    def plan(
+        self,
+        folder: str,
+        budgets: Budgets,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> Planned:
         """Return the plans for what is there now."""
         inspection = self._inspect(folder)
         report, spec = inspection.report, inspection.spec
         if report.problems or spec is None:
             return Planned(report, [], None)
         folders = [report.folder, self._places.usual, *(copy.folder for copy in report.prepared)]
-        machine = self.describe(folders)
+        machine = with_held(self.describe(folders), own_ram_bytes(), held_vram or {})
         facts = ModelFacts(
             report=report, spec=spec, dense_ram_bytes=dense_bytes(inspection.tensors.values())
         )
@@ -60,3 +69,37 @@ class LocalPlanning:
             return inspection
         report = msgspec.structs.replace(report, prepared=[*report.prepared, *elsewhere])
         return Inspection(report, inspection.spec, inspection.tensors, inspection.experts)
+
+
+def own_ram_bytes() -> int:
+    """Return the memory that this process would give back: what it shares with files left out."""
+    memory = psutil.Process().memory_info()
+    return int(memory.rss - getattr(memory, "shared", 0))
+
+
+def with_held(
+    machine: MachineReport, ram_bytes: int, vram_bytes: Mapping[str, int]
+) -> MachineReport:
+    """Return the machine as it would be without what this process holds.
+
+    What a profile states, simulated devices included, is not changed by what is held.
+    """
+    available = machine.ram_available
+    if available.method != _STATED:
+        most = (machine.ram_limit or machine.ram_total).value
+        available = Measured(
+            value=max(available.value, min(available.value + ram_bytes, most)),
+            method=f"{available.method} and what this program holds",
+        )
+    devices = [
+        device
+        if device.is_simulated
+        else msgspec.structs.replace(
+            device,
+            free_bytes=min(
+                device.free_bytes + vram_bytes.get(device.device, 0), device.total_bytes
+            ),
+        )
+        for device in machine.devices
+    ]
+    return msgspec.structs.replace(machine, ram_available=available, devices=devices)

@@ -1,7 +1,7 @@
 """What the service asks the packages that look at models and machines."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from runtime.protocol.machine import MachineReport
@@ -28,8 +28,18 @@ class Planning(Protocol):
     def inspect(self, folder: str) -> ModelReport:
         """Return what the headers of a folder say, also for a broken model."""
 
-    def plan(self, folder: str, budgets: Budgets, context_tokens: int) -> Planned:
-        """Return the plans for a folder under budgets; 0 tokens lets the planner choose."""
+    def plan(
+        self,
+        folder: str,
+        budgets: Budgets,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> Planned:
+        """Return the plans for a folder under budgets; 0 tokens lets the planner choose.
+
+        ``held_vram`` is what the loaded model takes of each device. A plan would take its place,
+        so that this counts as free, as does the RAM of this process.
+        """
 
     def describe(self, folders: Sequence[str]) -> MachineReport:
         """Return what this PC has, and the drives of these folders."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runtime.engine.base import CancelToken
@@ -76,7 +76,13 @@ class ScriptedPlanning:
             ],
         )
 
-    def plan(self, folder: str, budgets: Budgets, context_tokens: int) -> Planned:
+    def plan(
+        self,
+        folder: str,
+        budgets: Budgets,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> Planned:
         """Return the three plans; the best that fits the budget is recommended."""
         report = self.inspect(folder)
         if report.problems:

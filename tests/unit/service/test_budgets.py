@@ -2,7 +2,7 @@
 
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -133,12 +133,18 @@ class HeldPlanning(ScriptedPlanning):
         self.budgets: list[Budgets] = []
         self.after: Callable[[], None] = lambda: None
 
-    def plan(self, folder: str, budgets: Budgets, context_tokens: int) -> Planned:
+    def plan(
+        self,
+        folder: str,
+        budgets: Budgets,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> Planned:
         self.budgets.append(budgets)
         self.is_reached.set()
         assert self.gate.wait(10.0)
         self.after()
-        return super().plan(folder, budgets, context_tokens)
+        return super().plan(folder, budgets, context_tokens, held_vram)
 
 
 def test_budgets_in_a_row_are_planned_for_the_newest_possible_and_all_close(tmp_path: Path) -> None:

@@ -13,14 +13,16 @@ from runtime.engine.base import CancelToken
 from runtime.engine.script import Script
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.machine import DeviceReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.values import Budgets, WeightFormat
-from runtime.service.local_planning import LocalPlanning
+from runtime.service.local_planning import LocalPlanning, own_ram_bytes, with_held
 from runtime.service.local_preparing import LocalPreparer
 from runtime.service.prepare_child import ChildPreparer
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.service.preparing import Preparer, PrepareStoppedError
+from runtime.service.scripted import ScriptedPlanning
 from tests.support.checkpoint_folders import write_checkpoint
 
 
@@ -167,3 +169,37 @@ def test_child_for_a_format_that_is_not_ours_is_refused(house: House) -> None:
     with pytest.raises(LarderError) as raised:
         ChildPreparer()(command, ignore, CancelToken())
     assert raised.value.code is ErrorCode.SETTING_INVALID
+
+
+def machine_with(method: str, devices: list[DeviceReport]) -> MachineReport:
+    described = ScriptedPlanning(Script()).describe([])
+    return msgspec.structs.replace(
+        described,
+        ram_total=Measured(value=100.0, method="psutil total"),
+        ram_available=Measured(value=30.0, method=method),
+        devices=devices,
+    )
+
+
+def test_with_held_counts_what_this_process_holds_as_free() -> None:
+    card = DeviceReport(device="cuda:0", name="card", total_bytes=10, free_bytes=2)
+    pretended = DeviceReport(
+        device="simulated:0", name="card", total_bytes=10, free_bytes=2, is_simulated=True
+    )
+    machine = machine_with("psutil available", [card, pretended])
+    held = with_held(machine, 20, {"cuda:0": 5, "simulated:0": 5})
+    assert held.ram_available.value == 50.0
+    assert [device.free_bytes for device in held.devices] == [7, 2]
+    assert with_held(machine, 1000, {}).ram_available.value == 100.0
+
+
+def test_with_held_leaves_what_a_profile_states() -> None:
+    machine = machine_with("profile", [])
+    assert with_held(machine, 20, {}) == machine
+
+
+def test_own_ram_grows_with_what_is_taken() -> None:
+    before = own_ram_bytes()
+    block = bytearray(64 << 20)
+    block[::4096] = b"x" * len(block[::4096])
+    assert own_ram_bytes() - before > 48 << 20
