@@ -1,6 +1,6 @@
 """What every store of weights offers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from runtime.spec.tensors import ExpertId, ExpertLayout, TensorEntry
@@ -24,6 +24,10 @@ class ExpertStore(Protocol):
     def num_bytes_read(self) -> int:
         """Bytes read from the drive so far, padding included."""
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether reads go past the system's cache, so that the drive really read every byte."""
+
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
         """Fill ``target`` (at least ``layout.record_bytes`` long, page-aligned) with one expert.
 
@@ -33,6 +37,12 @@ class ExpertStore(Protocol):
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """Fill ``target`` (exactly ``entry.num_bytes`` long) with a dense tensor's bytes."""
+
+    def tensor_pieces(self, entry: TensorEntry, room: memoryview) -> Iterator[memoryview]:
+        """Read a dense tensor in pieces through ``room``; yield each as a part of it, in order.
+
+        A piece is valid until the next. Damage is raised after the last one.
+        """
 
     def close(self) -> None:
         """Close all files; may be called twice."""

@@ -1,6 +1,6 @@
 """The store of a published checkpoint, read where it lies; nothing is written."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from runtime.errors import LarderError
 from runtime.inspect.inspection import Inspection
@@ -20,7 +20,7 @@ class CheckpointStore:
     Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
     """
 
-    def __init__(self, inspection: Inspection) -> None:
+    def __init__(self, inspection: Inspection, *, prefers_direct: bool = True) -> None:
         report, spec = inspection.report, inspection.spec
         if spec is None or report.stored_format is None or report.problems:
             reason = report.problems[0].code if report.problems else "it has no experts"
@@ -30,7 +30,7 @@ class CheckpointStore:
         self._experts = inspection.experts
         entries = [entry for parts in self._experts.values() for entry in parts.values()]
         paths = {entry.file for entry in (*entries, *self._dense.values())}
-        self._files = WeightFiles(sorted(paths))
+        self._files = WeightFiles(sorted(paths), prefers_direct=prefers_direct)
 
     @property
     def layout(self) -> ExpertLayout:
@@ -47,6 +47,11 @@ class CheckpointStore:
         """Bytes read so far, gaps between parts included."""
         return self._files.num_bytes_read
 
+    @property
+    def is_direct(self) -> bool:
+        """Whether every file is read past the cache."""
+        return self._files.is_direct
+
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
         """Fill the parts' places in ``target`` with one expert; what lies between is left alone."""
         target = target.cast("B")
@@ -61,6 +66,10 @@ class CheckpointStore:
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """Fill ``target`` with a dense tensor's bytes."""
         self._files.read(entry.file, entry.offset_bytes, [target])
+
+    def tensor_pieces(self, entry: TensorEntry, room: memoryview) -> Iterator[memoryview]:
+        """Read a dense tensor in pieces through ``room``; yield each as a part of it."""
+        return self._files.pieces(entry.file, entry.offset_bytes, entry.num_bytes, room)
 
     def close(self) -> None:
         """Close all files; may be called twice."""

@@ -1,7 +1,7 @@
 """The store of our own prepared copy: one page-aligned record for each expert, with a checksum."""
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from runtime.errors import LarderError
@@ -29,7 +29,9 @@ class PreparedStore:
     Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
     """
 
-    def __init__(self, folder: Path, source_fingerprint: str = "") -> None:
+    def __init__(
+        self, folder: Path, source_fingerprint: str = "", *, prefers_direct: bool = True
+    ) -> None:
         """Open ``folder``, made from the checkpoint of that fingerprint, if one is given.
 
         Raises ``LarderError`` with ``NOT_PREPARED``, ``STORE_INVALID`` or ``FILE_UNREADABLE``.
@@ -51,7 +53,9 @@ class PreparedStore:
         self._dense, self._dense_checksums = _dense_tensors(folder, manifest.dense)
         self._verified: set[ExpertId | str] = set()
         paths = {entry.file for entry, _ in self._records.values()}
-        self._files = WeightFiles(sorted({*paths, str(folder / manifest.dense.name)}))
+        self._files = WeightFiles(
+            sorted({*paths, str(folder / manifest.dense.name)}), prefers_direct=prefers_direct
+        )
 
     @property
     def layout(self) -> ExpertLayout:
@@ -67,6 +71,11 @@ class PreparedStore:
     def num_bytes_read(self) -> int:
         """Bytes read so far, padding and repeated reads included."""
         return self._files.num_bytes_read
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether every file is read past the cache."""
+        return self._files.is_direct
 
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
         """Fill ``target`` with one record."""
@@ -87,17 +96,22 @@ class PreparedStore:
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """Fill ``target`` with a dense tensor's bytes."""
         checksum = self._dense_checksums[entry.name]
+        self._read_verified(
+            entry.name, entry, target.cast("B"), checksum, lambda: _dense_damaged(entry)
+        )
 
-        def damaged() -> LarderError:
-            return LarderError(
-                ErrorCode.STORE_DAMAGED,
-                file=shown(entry.file),
-                offset_bytes=entry.offset_bytes,
-                layer="dense",
-                expert=entry.name,
-            )
+    def tensor_pieces(self, entry: TensorEntry, room: memoryview) -> Iterator[memoryview]:
+        """Read a dense tensor in pieces through ``room``; yield each as a part of it.
 
-        self._read_verified(entry.name, entry, target.cast("B"), checksum, damaged)
+        The checksum is compared after the last piece.
+        """
+        checksum = 0
+        for piece in self._files.pieces(entry.file, entry.offset_bytes, entry.num_bytes, room):
+            checksum = zlib.crc32(piece, checksum)
+            yield piece
+        if checksum != self._dense_checksums[entry.name]:
+            raise _dense_damaged(entry)
+        self._verified.add(entry.name)
 
     def close(self) -> None:
         """Close all files; may be called twice."""
@@ -142,6 +156,16 @@ class PreparedStore:
                 record.shape,
             )
             self._records[ExpertId(layer, number)] = (entry, checksum)
+
+
+def _dense_damaged(entry: TensorEntry) -> LarderError:
+    return LarderError(
+        ErrorCode.STORE_DAMAGED,
+        file=shown(entry.file),
+        offset_bytes=entry.offset_bytes,
+        layer="dense",
+        expert=entry.name,
+    )
 
 
 def record_name(layer: int, expert: int) -> str:

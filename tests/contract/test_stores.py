@@ -1,5 +1,6 @@
 """What every expert store promises, checked on published files and on prepared copies alike."""
 
+import mmap
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -65,15 +66,23 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(params=["direct", "buffered"])
+def prefers_direct(request: pytest.FixtureRequest) -> bool:
+    return str(request.param) == "direct"
+
+
 @pytest.fixture(params=MODELS)
-def case(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> Iterator[Case]:
+def case(
+    request: pytest.FixtureRequest, kind: str, prefers_direct: bool, tmp_path: Path
+) -> Iterator[Case]:
     model = MODELS[str(request.param)]
     inspection = inspect_folder(str(write_checkpoint(tmp_path / "m", model)))
     store_folder = ""
     if kind == "prepared":
         plain = WeightFormat(model.dtype.lower())
         store_folder = prepare_model(inspection, plain, str(tmp_path / "copy")).folder
-    store = open_store(inspection, store_folder)
+    store = open_store(inspection, store_folder, prefers_direct=prefers_direct)
+    assert store.is_direct <= prefers_direct
     assert isinstance(store, PreparedStore if kind == "prepared" else CheckpointStore)
     yield Case(store, inspection, model)
     store.close()
@@ -104,6 +113,23 @@ def test_store_read_tensor_gives_the_published_bytes(case: Case) -> None:
         assert buffer == data
 
 
+def test_store_tensor_pieces_give_the_published_bytes(case: Case) -> None:
+    room = memoryview(bytearray(1000))
+    for name, entry in case.store.dense_tensors.items():
+        pieces = [bytes(piece) for piece in case.store.tensor_pieces(entry, room)]
+        assert all(len(piece) == 1000 for piece in pieces[:-1])
+        assert b"".join(pieces) == case.published[name][2]
+
+
+def test_store_reads_into_page_aligned_slots(case: Case) -> None:
+    record_bytes = case.store.layout.record_bytes
+    with mmap.mmap(-1, 2 * record_bytes) as mapping, memoryview(mapping) as slots:
+        for expert in case.experts:
+            case.store.read_expert(expert, slots[record_bytes:])
+            case.check(expert, bytearray(slots[record_bytes:]))
+        assert bytes(slots[:record_bytes]) == bytes(record_bytes)
+
+
 def test_store_reads_into_part_of_a_buffer(case: Case) -> None:
     expert = case.experts[-1]
     buffer = bytearray(3 * PAGE_BYTES + case.store.layout.record_bytes)
@@ -117,7 +143,7 @@ def test_store_counts_what_it_reads(case: Case) -> None:
     assert case.store.num_bytes_read == 0
     case.read(case.experts[0])
     weights = sum(len(case.matrix(case.experts[0], part)[2]) for part in ExpertPart)
-    assert weights <= case.store.num_bytes_read <= weights + 3 * 65536
+    assert weights <= case.store.num_bytes_read <= weights + 3 * (65536 + 2 * PAGE_BYTES)
     before = case.store.num_bytes_read
     case.read(case.experts[1])
     assert case.store.num_bytes_read >= before + weights

@@ -1,6 +1,6 @@
 """An expert store whose weights lie in dictionaries, for tests without files."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
@@ -21,6 +21,7 @@ class DictionaryStore:
         self.read_experts: list[ExpertId] = []
         self.dense_tensors: Mapping[str, TensorEntry] = {}
         self.num_bytes_read = 0
+        self.is_direct = False
         self.is_closed = False
 
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
@@ -35,6 +36,9 @@ class DictionaryStore:
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         raise AssertionError(f"no dense tensor {entry.name}")
+
+    def tensor_pieces(self, entry: TensorEntry, room: memoryview) -> Iterator[memoryview]:
+        raise AssertionError(f"no dense tensor {entry.name} for {len(room)} bytes")
 
     def close(self) -> None:
         self.is_closed = True

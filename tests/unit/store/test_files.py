@@ -31,7 +31,7 @@ def test_files_scatter_one_range_over_targets(
     path: str, monkeypatch: pytest.MonkeyPatch, has_positioned_reads: bool
 ) -> None:
     monkeypatch.setattr(files, "_HAS_POSITIONED_READS", has_positioned_reads)
-    opened = WeightFiles([path])
+    opened = WeightFiles([path], prefers_direct=False)
     assert read(opened, path, 10, [5, 0, 300, 1]) == DATA[10:316]
     assert opened.num_bytes_read == 306
     assert opened.size_bytes(path) == len(DATA)
@@ -45,7 +45,7 @@ def test_files_go_on_where_a_short_read_stopped(path: str, monkeypatch: pytest.M
         return whole_read(descriptor, [targets[0][:7]], offset)
 
     monkeypatch.setattr(os, "preadv", short_read)
-    opened = WeightFiles([path])
+    opened = WeightFiles([path], prefers_direct=False)
     assert read(opened, path, 3, [20, 7, 1]) == DATA[3:31]
     opened.close()
 
@@ -68,7 +68,7 @@ def test_files_translate_an_error_of_the_drive(path: str, monkeypatch: pytest.Mo
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "preadv", fail)
-    opened = WeightFiles([path])
+    opened = WeightFiles([path], prefers_direct=False)
     with pytest.raises(LarderError) as caught:
         read(opened, path, 8, [10])
     assert caught.value.parameters == {
@@ -84,13 +84,13 @@ def test_files_that_cannot_all_be_opened_leave_none_open(
     tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[int] = []
-    close = files._PositionedFile.close
+    close = files._WeightFile.close
 
-    def noted_close(file: files._PositionedFile) -> None:
+    def noted_close(file: files._WeightFile) -> None:
         closed.append(file.descriptor)
         close(file)
 
-    monkeypatch.setattr(files._PositionedFile, "close", noted_close)
+    monkeypatch.setattr(files._WeightFile, "close", noted_close)
     with pytest.raises(LarderError) as caught:
         WeightFiles([path, str(tmp_path / "gone")])
     assert caught.value.code is ErrorCode.DRIVE_READ_FAILED

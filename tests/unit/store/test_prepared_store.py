@@ -95,6 +95,17 @@ def test_prepared_store_dense_damage_names_the_tensor(copy: Path) -> None:
     store.close()
 
 
+def test_prepared_store_damage_is_found_after_the_last_piece(copy: Path) -> None:
+    store = PreparedStore(copy)
+    entry = store.dense_tensors["model.norm.weight"]
+    flip(Path(entry.file), entry.offset_bytes)
+    pieces = store.tensor_pieces(entry, memoryview(bytearray(7)))
+    with pytest.raises(LarderError) as caught:
+        assert sum(len(piece) for piece in pieces) == entry.num_bytes
+    assert caught.value.code is ErrorCode.STORE_DAMAGED
+    store.close()
+
+
 def test_prepared_records_begin_on_pages(copy: Path) -> None:
     store = PreparedStore(copy)
     entries = [entry for entry, _ in store._records.values()]
