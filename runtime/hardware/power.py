@@ -1,4 +1,4 @@
-"""Energy that the system itself measures: counters of the processor, else the battery.
+"""Energy that the system itself measures: counters of processor and cards, else the battery.
 
 A processor's counter starts again at zero when it is full, after about an hour of full load; one
 start is seen and added, more between ``start`` and ``stop`` are not.
@@ -6,6 +6,7 @@ start is seen and added, more between ``start`` and ``stop`` are not.
 
 import dataclasses
 
+from runtime.hardware.gpu_energy import GpuEnergy
 from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.values import EnergyPart
 
@@ -31,14 +32,17 @@ class _Domain:
 
 
 class EnergyMeter:
-    """Measures the energy between two moments. Threads: one thread at a time.
+    """Measures the energy between two moments.
 
     The battery counts only where no processor counter can be read, because it feeds the processor
-    too; and only while it alone feeds the PC.
+    too; and only while it alone feeds the PC. Then it stands for the cards as well.
+
+    Threads: any may call ``read`` and ``between``; ``start`` and ``stop`` belong to one.
     """
 
-    def __init__(self, files: SystemFiles | None = None) -> None:
+    def __init__(self, files: SystemFiles | None = None, gpus: GpuEnergy | None = None) -> None:
         self._files = files or SystemFiles()
+        self._gpus = gpus or GpuEnergy()
         self._domains = {domain.source: domain for domain in self._find_domains()}
         self._start: EnergyReading | None = None
 
@@ -46,8 +50,9 @@ class EnergyMeter:
     def sources(self) -> list[str]:
         """Names of what can be measured now, for the report of this PC."""
         reading = self.read()
-        battery = ["battery"] if reading.battery_uj is not None else []
-        return list(reading.counters_uj) or battery
+        if reading.battery_uj is not None and not self._domains.keys() & reading.counters_uj.keys():
+            return ["battery"]
+        return list(reading.counters_uj)
 
     def start(self) -> None:
         """Remember the counters of now."""
@@ -65,7 +70,7 @@ class EnergyMeter:
             for source, domain in self._domains.items()
             if (value := self._files.number(domain.file)) is not None
         }
-        return EnergyReading(counters, self._battery_uj())
+        return EnergyReading(counters | self._gpus.read(), self._battery_uj())
 
     def between(self, start: EnergyReading, stop: EnergyReading) -> list[EnergyPart]:
         """Return the energy between two readings by source."""
@@ -74,16 +79,21 @@ class EnergyMeter:
             if source not in stop.counters_uj:
                 continue
             used = stop.counters_uj[source] - before
-            if used < 0:
+            if used < 0 and source in self._domains:
                 used += self._domains[source].range_uj
             parts.append(EnergyPart(source=source, joules=max(0, used) / 1e6, is_measured=True))
-        if parts or start.battery_uj is None or stop.battery_uj is None:
+        is_processor_measured = any(part.source in self._domains for part in parts)
+        if is_processor_measured or start.battery_uj is None or stop.battery_uj is None:
             return parts
         used = start.battery_uj - stop.battery_uj
         # A battery tells in steps; within the first one nothing is known.
-        return (
-            [EnergyPart(source="battery", joules=used / 1e6, is_measured=True)] if used > 0 else []
-        )
+        if used <= 0:
+            return parts
+        return [EnergyPart(source="battery", joules=used / 1e6, is_measured=True)]
+
+    def close(self) -> None:
+        """Close the library of the cards; may be called twice."""
+        self._gpus.close()
 
     def _find_domains(self) -> list[_Domain]:
         found = []

@@ -1,15 +1,23 @@
 """Energy counters: which count, what happens when they are full, unreadable or absent."""
 
+import sys
+import types
 from pathlib import Path
 
 import pytest
 
+from runtime.hardware.gpu_energy import GpuEnergy
 from runtime.hardware.power import EnergyMeter
 from runtime.hardware.system_files import SystemFiles
 from tests.support.fake_systems import system
 
 RAPL = "/sys/class/powercap/intel-rapl:"
 FULL_UJ = 262_143_000_000
+
+
+@pytest.fixture(autouse=True)
+def no_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
 
 
 def rapl(**counters: int) -> dict[str, str | int]:
@@ -137,3 +145,98 @@ def test_energy_meter_processor_goes_before_battery(tmp_path: Path) -> None:
 
 def test_system_files_folder_that_cannot_be_listed_is_empty(tmp_path: Path) -> None:
     assert SystemFiles(tmp_path).folders("/nothing", "*") == []
+
+
+class Cards:
+    """NVML with two cards, of which the second does not count energy."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.millijoules: int | None = 7000
+        self.num_open = 0
+        self.module = types.ModuleType("pynvml")
+        self.error = type("NVMLError", (Exception,), {})
+        members: dict[str, object] = {
+            "NVMLError": self.error,
+            "nvmlInit": self._open,
+            "nvmlShutdown": self._close,
+            "nvmlDeviceGetCount": lambda: 2,
+            "nvmlDeviceGetHandleByIndex": lambda index: index,
+            "nvmlDeviceGetTotalEnergyConsumption": self._energy,
+        }
+        for name, member in members.items():
+            setattr(self.module, name, member)
+        monkeypatch.setitem(sys.modules, "pynvml", self.module)
+
+    def _open(self) -> None:
+        self.num_open += 1
+
+    def _close(self) -> None:
+        self.num_open -= 1
+
+    def _energy(self, handle: int) -> int:
+        if handle or self.millijoules is None:
+            raise self.error
+        return self.millijoules
+
+
+@pytest.fixture
+def cards(no_cards: None, monkeypatch: pytest.MonkeyPatch) -> Cards:
+    return Cards(monkeypatch)
+
+
+def test_energy_meter_adds_the_cards_that_count(tmp_path: Path, cards: Cards) -> None:
+    meter = EnergyMeter(system(tmp_path, rapl(package=0)))
+    assert meter.sources == ["rapl:package-0", "nvml:0"]
+    meter.start()
+    cards.millijoules = 9500
+    system(tmp_path, rapl(package=1_000_000))
+    assert [(part.source, part.joules) for part in meter.stop()] == [
+        ("rapl:package-0", 1.0),
+        ("nvml:0", 2.5),
+    ]
+    meter.close()
+    meter.close()
+    assert cards.num_open == 0
+
+
+def test_energy_meter_battery_stands_for_the_cards(tmp_path: Path, cards: Cards) -> None:
+    meter = EnergyMeter(system(tmp_path, battery("Discharging", energy_now=50_000_000)))
+    assert meter.sources == ["battery"]
+    meter.start()
+    cards.millijoules = 8000
+    assert [part.source for part in meter.stop()] == ["nvml:0"]
+    meter.start()
+    system(tmp_path, battery("Discharging", energy_now=49_990_000))
+    assert [part.source for part in meter.stop()] == ["battery"]
+
+
+def test_energy_meter_card_that_starts_again_has_used_nothing(tmp_path: Path, cards: Cards) -> None:
+    meter = EnergyMeter(SystemFiles(tmp_path))
+    meter.start()
+    cards.millijoules = 3
+    assert [part.joules for part in meter.stop()] == [0.0]
+    meter.start()
+    cards.millijoules = None
+    assert meter.stop() == []
+
+
+def test_gpu_energy_without_counters_closes_the_library(cards: Cards) -> None:
+    cards.millijoules = None
+    gpus = GpuEnergy()
+    assert gpus.read() == {}
+    assert cards.num_open == 0
+    gpus.close()
+    assert cards.num_open == 0
+
+
+@pytest.mark.parametrize("name", ["nvmlInit", "nvmlDeviceGetCount"])
+def test_gpu_energy_library_that_fails_has_no_counters(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def fail() -> int:
+        raise cards.error
+
+    monkeypatch.setattr(cards.module, name, fail)
+    gpus = GpuEnergy()
+    assert gpus.read() == {}
+    assert cards.num_open == 0

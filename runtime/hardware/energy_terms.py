@@ -1,0 +1,67 @@
+"""Energy that nothing measures: what is assumed for time and for bytes moved. Pure.
+
+Where the figures come from is in ``docs/decisions/0053-energy.md``.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from runtime.protocol.values import EnergyPart
+
+PC_WATTS = 65.0
+"""Power of a PC at work where nothing measures it."""
+REST_WATTS = 25.0
+"""Power of everything beside processor and memory where the processor is measured."""
+DRIVE_J_PER_GB = 1.0
+"""Reading from a solid-state drive; published figures are 0.7 to 2.2."""
+RAM_J_PER_GB = 0.074
+"""Reading DDR5 memory."""
+LINK_J_PER_GB = 0.066
+"""The way to a device and the writing of its memory, without the reading of RAM."""
+
+BATTERY = "battery"
+WATTS = "assumed-watts"
+DRIVE = "drive-reads"
+RAM = "ram-reads"
+LINK = "link-copies"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What was done in a stretch of time."""
+
+    seconds: float
+    drive_bytes: int = 0
+    """Read from the drive."""
+    ram_bytes: int = 0
+    """Weights that the processor read from RAM."""
+    link_bytes: int = 0
+    """Copied to a device, which reads them from RAM too."""
+
+
+def assumed_parts(
+    measured: Sequence[EnergyPart], work: Work, pc_watts: float = PC_WATTS
+) -> list[EnergyPart]:
+    """Return the terms that ``measured`` leaves out; terms of nothing moved are left out too.
+
+    A battery measures the whole PC, so nothing is assumed beside it. ``pc_watts`` is what a person
+    knows of this PC's power at the socket, without its graphics card.
+    """
+    sources = {part.source for part in measured}
+    if BATTERY in sources:
+        return []
+    is_processor_measured = any(source.startswith("rapl:package") for source in sources)
+    is_ram_measured = any(source.startswith("rapl:dram") for source in sources)
+    watts = min(pc_watts, REST_WATTS) if is_processor_measured else pc_watts
+    ram_bytes = 0 if is_ram_measured else work.ram_bytes + work.link_bytes
+    terms = {
+        WATTS: watts * work.seconds,
+        DRIVE: work.drive_bytes / 1e9 * DRIVE_J_PER_GB,
+        RAM: ram_bytes / 1e9 * RAM_J_PER_GB,
+        LINK: work.link_bytes / 1e9 * LINK_J_PER_GB,
+    }
+    return [
+        EnergyPart(source=source, joules=joules, is_measured=False)
+        for source, joules in terms.items()
+        if joules > 0
+    ]
