@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
@@ -28,6 +29,7 @@ from runtime.service.requests import Request
 from runtime.service.stages import Stage, StageHolder
 from runtime.service.worker import Worker
 
+_logger = logging.getLogger(__name__)
 EngineFactory = Callable[[], Engine]
 """Makes an engine without a model; raises ``LarderError`` if there is none to be made."""
 
@@ -140,6 +142,7 @@ class EngineRoom:
             undo.pop_all()
         self._loaded = Loaded(engine, model, command.plan)
         self._stages.become(Stage.READY)
+        _logger.info("model loaded: %s, %d bytes of RAM", model.name, model.budget_bytes)
         request.close(ModelLoaded(request_id=request.request_id, model=model))
 
     def _generate(self, request: Request, command: StartGeneration) -> None:

@@ -147,8 +147,11 @@ def is_alive(process_id: int) -> bool:
 
 def wait_until_gone(process_id: int, timeout_s: float) -> float:
     """Return the seconds until a process that is not our child has ended; fail when it does not."""
-    descriptor = os.pidfd_open(process_id)
     started_s = time.monotonic()
+    try:
+        descriptor = os.pidfd_open(process_id)
+    except ProcessLookupError:
+        return 0.0
     try:
         ready, _, _ = select.select([descriptor], [], [], timeout_s)
     finally:

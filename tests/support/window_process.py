@@ -1,0 +1,105 @@
+"""The whole program as a process of its own: window, worker, and ways to end either."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+from tests.support.runtime_process import ROOT
+
+START_S = 60.0
+_LOOK_S = 0.05
+
+_OBEDIENT = """
+import faulthandler, sys, threading
+from app import __main__ as program
+
+def obey():
+    for line in sys.stdin:
+        if line.strip() == "close":
+            from PySide6.QtCore import QMetaObject, Qt
+            from PySide6.QtWidgets import QApplication
+            from app.views.main_window import MainWindow
+            for widget in QApplication.topLevelWidgets():
+                if isinstance(widget, MainWindow):
+                    QMetaObject.invokeMethod(widget, "close", Qt.ConnectionType.QueuedConnection)
+        elif line.strip() == "crash":
+            faulthandler._sigsegv()
+
+threading.Thread(target=obey, daemon=True).start()
+sys.exit(program.main(sys.argv[1:]))
+"""
+"""The program with a thread that closes or crashes it when told to on standard input."""
+
+
+class WindowProcess:
+    """A started window with the model of a folder, and its worker."""
+
+    def __init__(self, home: Path, model: Path, *arguments: str, is_obedient: bool = False) -> None:
+        self._log = home / "logs" / "runtime.log"
+        entry = ["-c", _OBEDIENT] if is_obedient else ["-m", "app"]
+        self.process = subprocess.Popen(
+            [sys.executable, *entry, "--no-demo", "--folder", str(model), *arguments],
+            stdin=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "LARDER_HOME": str(home), "QT_QPA_PLATFORM": "offscreen"},
+            text=True,
+        )
+
+    def wait_until_loaded(self) -> int:
+        """Return the process id of the worker once it has loaded the model."""
+        self.wait_until(lambda: "model loaded" in self._log_text())
+        (worker,) = self.workers()
+        return worker
+
+    def workers(self) -> list[int]:
+        """Return the process ids of the workers there are now."""
+        window = psutil.Process(self.process.pid)
+        return [child.pid for child in window.children() if child.status() != psutil.STATUS_ZOMBIE]
+
+    def wait_until(self, is_true: Callable[[], bool]) -> None:
+        """Look again and again until something holds; fail if the window ends before."""
+        deadline_s = time.monotonic() + START_S
+        while not is_true():
+            assert time.monotonic() < deadline_s, self._log_text()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = self.process.wait(_LOOK_S)
+                raise AssertionError(f"the window ended with {status}\n{self._log_text()}")
+
+    def tell(self, word: str) -> None:
+        """Have an obedient window close or crash itself."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+
+    def _log_text(self) -> str:
+        return self._log.read_text(encoding="utf-8") if self._log.exists() else ""
+
+
+@contextlib.contextmanager
+def running_window(
+    home: Path, model: Path, *arguments: str, is_obedient: bool = False
+) -> Iterator[WindowProcess]:
+    """Start the program and see that nothing of it is left."""
+    window = WindowProcess(home, model, *arguments, is_obedient=is_obedient)
+    try:
+        yield window
+    finally:
+        left = [window.process.pid]
+        with contextlib.suppress(psutil.NoSuchProcess):
+            left += [child.pid for child in psutil.Process(window.process.pid).children()]
+        for process_id in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process_id, signal.SIGKILL)
+        window.process.wait()
+        assert window.process.stdin is not None
+        with contextlib.suppress(OSError):
+            window.process.stdin.close()
