@@ -20,7 +20,9 @@ _Q8_MAX = 127
 _Q4_MIN, _Q4_MAX = -8, 7
 _Q4_ENDS = (-9.0, -8.4, -8.0, -7.6, -7.2, 6.4, 6.8, 7.2, 7.7)
 """Levels, between the outermost ones, at which the largest weight of a group is tried."""
-_SLICE_WEIGHTS = 1 << 15
+_LEAST_LARGEST = 2.0**-26
+"""A group whose weights are all smaller has no scale above zero."""
+_SLICE_WEIGHTS = 1 << 16
 """Weights packed at a time: their work arrays stay in a core's cache."""
 
 
@@ -135,33 +137,65 @@ def _pack_q8_slice(groups: Floats) -> Bytes:
 
 
 def _pack_q4_slice(groups: Floats) -> Bytes:
-    scales = _q4_scales(groups)
-    levels = _levels(groups, scales, _Q4_MIN, _Q4_MAX) - _Q4_MIN
     blocks, _, num_groups, _ = groups.shape
-    halves = levels.astype(np.uint8).reshape(blocks, ROW_BLOCK, num_groups, 2, -1, _QUAD)
-    pairs = halves[:, :, :, 0] | (halves[:, :, :, 1] << np.uint8(4))
-    quads = pairs.transpose(0, 2, 3, 1, 4)
-    return _with_scales(scales, _bytes_of(quads).reshape(blocks, num_groups, -1))
+    # Columns of 32 weights, one group each, in the order in which they are stored.
+    columns = np.ascontiguousarray(groups.transpose(3, 0, 2, 1)).reshape(GROUP_SIZE, -1)
+    scales, levels = _q4_scales(columns)
+    levels -= _Q4_MIN
+    halves = levels.astype(np.uint8).reshape(2, GROUP_SIZE // 2, -1)
+    pairs = halves[0] | (halves[1] << np.uint8(4))
+    quads = pairs.reshape(-1, _QUAD, blocks, num_groups, ROW_BLOCK).transpose(2, 3, 0, 4, 1)
+    by_row = scales.reshape(blocks, num_groups, ROW_BLOCK).transpose(0, 2, 1)
+    return _with_scales(by_row, _bytes_of(quads).reshape(blocks, num_groups, -1))
 
 
-def _q4_scales(groups: Floats) -> Floats:
-    largest = np.take_along_axis(groups, np.abs(groups).argmax(axis=-1)[..., None], axis=-1)[..., 0]
-    best = np.zeros_like(largest)
-    least = np.full_like(largest, np.inf)
+def _q4_scales(columns: Floats) -> tuple[Floats, Floats]:
+    """Return scales as they will be stored and levels of groups ``[GROUP_SIZE, groups]``.
+
+    Levels ``l`` of weights ``x`` leave, with the best scale for them, the squared error
+    ``x.x - (l.x)^2 / l.l``, so that the largest quotient is the least error. It is computed on
+    weights whose largest is 1.
+    """
+    highest, lowest = columns.max(axis=0), columns.min(axis=0)
+    largest = np.where(highest > -lowest, highest, lowest)
+    units = columns * _inverse(largest, _LEAST_LARGEST)
+    levels = np.empty_like(units)
+    best = np.full_like(largest, -1.0)
+    fitted = np.zeros_like(largest)
     for end in _Q4_ENDS:
-        first = _f16_scales(largest / np.float32(end))
-        levels = _levels(groups, first, _Q4_MIN, _Q4_MAX)
-        norm = np.einsum("brgk,brgk->brg", levels, levels)
-        along = np.einsum("brgk,brgk->brg", levels, groups)
-        fitted = np.divide(along, norm, out=first.copy(), where=norm != 0)
-        scales = _f16_scales(fitted)
-        levels = _levels(groups, scales, _Q4_MIN, _Q4_MAX)
-        rest = levels * scales[..., None] - groups
-        error = np.einsum("brgk,brgk->brg", rest, rest)
-        is_better = error < least
-        best = np.where(is_better, scales, best)
-        least = np.where(is_better, error, least)
-    return best
+        np.multiply(units, np.float32(end), out=levels)
+        along, scale = _fit(levels, units)
+        quotient = along * scale
+        np.copyto(fitted, scale, where=quotient > best)
+        np.maximum(best, quotient, out=best)
+    first = _f16_scales(fitted * largest)
+    np.multiply(columns, _inverse(first), out=levels)
+    _, again = _fit(levels, units)
+    scales = _f16_scales(again * largest)
+    np.multiply(columns, _inverse(scales), out=levels)
+    _to_levels(levels)
+    return scales, levels
+
+
+def _inverse(scales: Floats, least: float = 0.0) -> Floats:
+    """Return 1 by each scale whose magnitude is above ``least``, else 0."""
+    is_scale = np.abs(scales) > least
+    return np.divide(np.float32(1.0), scales, out=np.zeros_like(scales), where=is_scale)
+
+
+def _to_levels(values: Floats) -> None:
+    """Turn values into their nearest levels, in place."""
+    np.rint(values, out=values)
+    np.clip(values, _Q4_MIN, _Q4_MAX, out=values)
+
+
+def _fit(values: Floats, units: Floats) -> tuple[Floats, Floats]:
+    """Turn values into levels, in place; return their product with ``units`` and the best scale."""
+    _to_levels(values)
+    squares = np.einsum("kg,kg->g", values, values)
+    along: Floats = np.einsum("kg,kg->g", values, units)
+    scale = np.divide(along, squares, out=np.zeros_like(along), where=squares != 0)
+    return along, scale
 
 
 def _split(data: Bytes, columns: int, weight_bytes: int) -> tuple[Floats, Bytes]:
