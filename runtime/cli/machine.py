@@ -9,24 +9,43 @@ from pathlib import Path
 from runtime.cli.client import Client
 from runtime.cli.failure import EXIT_PROBLEM, print_json
 from runtime.cli.models import absolute
-from runtime.cli.screen import print_rows, safe_text, size_text
-from runtime.protocol.machine import MachineReport, Measured
+from runtime.cli.screen import ProgressLine, print_rows, safe_text, size_text
+from runtime.protocol.machine import (
+    DeviceReport,
+    DriveKind,
+    DriveReport,
+    MachineReport,
+    Measured,
+)
 from runtime.protocol.messages import DescribeMachine, MachineDescribed
-from runtime.service.folders import find_folders
+from runtime.service.folders import Folders, find_folders
 from runtime.service.version import runtime_version
 
 DEMO_VARIABLE = "LARDER_DEMO_DIR"
 _DEMO_NAME = "larder-demo"
+_DRIVE_WORDS = {
+    DriveKind.NVME: "NVMe, ",
+    DriveKind.SSD: "SSD, ",
+    DriveKind.DISK: "turning disk, ",
+    DriveKind.VIRTUAL: "virtual drive, ",
+    DriveKind.NETWORK: "network, ",
+    DriveKind.UNKNOWN: "",
+}
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 def doctor(client: Client, options: argparse.Namespace) -> int:
     """Print what this PC has, each figure with how it was found."""
     kept = find_folders()
-    folders = [absolute(folder) for folder in options.folders] or [str(kept.data)]
-    machine = client.ask(
-        DescribeMachine(request_id=client.new_id(), folders=folders), MachineDescribed
-    ).machine
+    line = ProgressLine("measuring memory and drives, a second or two")
+    line.tell()
+    try:
+        machine = client.ask(
+            DescribeMachine(request_id=client.new_id(), folders=_doctor_folders(options, kept)),
+            MachineDescribed,
+        ).machine
+    finally:
+        line.clear()
     if options.json:
         places = {name: str(getattr(kept, name)) for name in ("settings", "data", "cache", "logs")}
         print_json({"version": runtime_version(), "machine": machine, "folders": places})
@@ -40,6 +59,14 @@ def doctor(client: Client, options: argparse.Namespace) -> int:
         ]
     )
     return 0
+
+
+def _doctor_folders(options: argparse.Namespace, kept: Folders) -> list[str]:
+    """Return the folders that were named; else where models usually lie."""
+    if options.folders:
+        return [absolute(folder) for folder in options.folders]
+    demo_folder = find_demo()
+    return [str(kept.data), *([str(demo_folder)] if demo_folder is not None else [])]
 
 
 def demo(options: argparse.Namespace) -> int:
@@ -91,30 +118,54 @@ def _machine_rows(machine: MachineReport) -> Iterator[tuple[str, ...]]:
     if machine.ram_read_bytes_per_s is not None:
         yield ("RAM reads", *_rate(machine.ram_read_bytes_per_s))
     for device in machine.devices:
-        notes = (device.note, "simulated" if device.is_simulated else "")
-        yield (
-            device.device,
-            (
-                f"{device.name}, {size_text(device.free_bytes)} of {size_text(device.total_bytes)} "
-                f"free{'' if device.is_used else ', not used'}"
-            ),
-            ", ".join(filter(None, notes)),
-        )
+        yield from _device_rows(device)
     if not machine.devices:
-        yield ("GPU", "none found", "")
+        yield ("GPU", "none found", "NVML, amdgpu")
     for drive in machine.drives:
-        yield (
-            "drive",
-            (
-                f"{size_text(drive.free_bytes)} of {size_text(drive.total_bytes)} free, "
-                f"{drive.file_system}, holds {drive.folder}"
-            ),
-            "",
-        )
-        if drive.read_bytes_per_s is not None:
-            yield ("drive reads", *_rate(drive.read_bytes_per_s))
+        yield from _drive_rows(drive)
+    measured = ", ".join(machine.energy_sources)
+    yield ("energy", measured or "nothing measures it", "" if measured else "answers: estimated")
     if machine.profile:
         yield ("profile", machine.profile, "figures above are this file's where it states them")
+
+
+def _device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
+    notes = (device.note, "simulated" if device.is_simulated else "")
+    yield (
+        device.device,
+        (
+            f"{device.name}, {size_text(device.free_bytes)} of {size_text(device.total_bytes)} "
+            f"free{'' if device.is_used else ', not used'}"
+        ),
+        ", ".join(filter(None, notes)),
+    )
+    if device.link_bytes_per_s is not None:
+        yield (f"{device.device} link", *_rate(device.link_bytes_per_s))
+    else:
+        yield (f"{device.device} link", "not measured yet", "")
+    if device.read_bytes_per_s is not None:
+        yield (f"{device.device} reads", *_rate(device.read_bytes_per_s))
+
+
+def _drive_rows(drive: DriveReport) -> Iterator[tuple[str, ...]]:
+    yield (
+        "drive",
+        (
+            f"{size_text(drive.free_bytes)} of {size_text(drive.total_bytes)} free, "
+            f"{_DRIVE_WORDS[drive.kind]}{drive.file_system}, holds {drive.folder}"
+        ),
+        "",
+    )
+    if drive.read_bytes_per_s is not None:
+        yield ("drive reads", *_rate(drive.read_bytes_per_s))
+    else:
+        yield ("drive reads", "not measured", "needs a folder with a large file")
+    if drive.is_direct is not None:
+        yield (
+            "drive cache",
+            "passed by" if drive.is_direct else "in the way: reads cannot go past it",
+            "opening a file",
+        )
 
 
 def _size(figure: Measured) -> tuple[str, str]:

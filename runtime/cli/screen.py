@@ -77,7 +77,14 @@ class ProgressLine:
         if not self._is_shown:
             return
         share = 100 * done // total if total else 100
-        text = f"{self._label} {share} %{unit}"
+        self._write(f"{self._label} {share} %{unit}")
+
+    def tell(self) -> None:
+        """Show the label alone, for work of unknown length."""
+        if self._is_shown:
+            self._write(self._label)
+
+    def _write(self, text: str) -> None:
         self._width = max(self._width, len(text))
         sys.stderr.write(f"\r{text.ljust(self._width)}")
         sys.stderr.flush()

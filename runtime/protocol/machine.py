@@ -1,5 +1,7 @@
 """What this PC has, as far as running a model is concerned."""
 
+import enum
+
 from runtime.protocol.values import Value
 
 
@@ -11,6 +13,19 @@ class Measured(Value):
     """For example ``cgroup memory.max``, ``psutil``, ``profile``, ``measured 0.2 s``."""
 
 
+class DriveKind(enum.StrEnum):
+    """What a drive is, as far as the system tells."""
+
+    NVME = "nvme"
+    SSD = "ssd"
+    DISK = "disk"
+    """Turning."""
+    VIRTUAL = "virtual"
+    """Of a virtual machine; what it really is, is not told."""
+    NETWORK = "network"
+    UNKNOWN = "unknown"
+
+
 class DriveReport(Value):
     """The drive that holds a folder."""
 
@@ -19,6 +34,9 @@ class DriveReport(Value):
     free_bytes: int
     total_bytes: int
     read_bytes_per_s: Measured | None = None
+    kind: DriveKind = DriveKind.UNKNOWN
+    is_direct: bool | None = None
+    """Whether files of the folder can be read past the system's cache; None without a file."""
 
 
 class DeviceReport(Value):
@@ -55,5 +73,7 @@ class MachineReport(Value):
     devices: list[DeviceReport]
     drives: list[DriveReport]
     kernels: str
+    energy_sources: list[str] = []
+    """What can be measured here, for example ``rapl:package-0``; nothing: energy is estimated."""
     profile: str = ""
     """Path of the machine profile in force, empty if the figures are this machine's own."""

@@ -7,12 +7,14 @@ import msgspec
 import psutil
 
 from runtime.hardware.machine import describe_machine
+from runtime.hardware.power import EnergyMeter
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
 from runtime.plan.planner import plan_model, recommend
 from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.values import Budgets
+from runtime.service.drive_rates import DriveRates
 from runtime.service.measuring import kernels_name, measure_ram
 from runtime.service.planning import Planned
 from runtime.service.prepared_places import PreparedPlaces
@@ -28,9 +30,12 @@ class LocalPlanning:
     Threads: called by one thread at a time.
     """
 
-    def __init__(self, places: PreparedPlaces, rates_path: Path) -> None:
+    def __init__(
+        self, places: PreparedPlaces, rates_path: Path, drive_rates: DriveRates | None = None
+    ) -> None:
         self._places = places
         self._rates_path = rates_path
+        self._drive_rates = drive_rates or DriveRates(rates_path)
 
     def inspect(self, folder: str) -> ModelReport:
         """Return what the headers say, with the prepared copies wherever they lie."""
@@ -49,7 +54,9 @@ class LocalPlanning:
         if report.problems or spec is None:
             return Planned(report, [], None)
         folders = [report.folder, self._places.usual, *(copy.folder for copy in report.prepared)]
-        machine = with_held(self.describe(folders), own_ram_bytes(), held_vram or {})
+        machine = with_held(
+            self._describe(folders, report.expert_bytes), own_ram_bytes(), held_vram or {}
+        )
         facts = ModelFacts(
             report=report, spec=spec, dense_ram_bytes=dense_bytes(inspection.tensors.values())
         )
@@ -57,9 +64,21 @@ class LocalPlanning:
         return Planned(report, plans, recommend(plans))
 
     def describe(self, folders: Sequence[str]) -> MachineReport:
-        """Return what this PC has; the first time, how fast its memory is is measured."""
+        """Return what this PC has; the first time, its memory and drives are measured.
+
+        A drive is measured at the size of the experts of the first model among the folders.
+        """
+        sizes = (inspect_folder(folder).report.expert_bytes for folder in folders)
+        machine = self._describe(folders, next(filter(None, sizes), 0))
+        return msgspec.structs.replace(machine, energy_sources=EnergyMeter().sources)
+
+    def _describe(self, folders: Sequence[str], expert_bytes: int) -> MachineReport:
         measure_ram(self._rates_path)
-        return describe_machine(folders, kernels=kernels_name(), rates_path=self._rates_path)
+        machine = describe_machine(folders, kernels=kernels_name(), rates_path=self._rates_path)
+        return msgspec.structs.replace(
+            machine,
+            drives=self._drive_rates.complete(machine.drives, expert_bytes),
+        )
 
     def _inspect(self, folder: str) -> Inspection:
         inspection = inspect_folder(folder, self._places.usual)

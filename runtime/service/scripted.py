@@ -9,7 +9,7 @@ from runtime.engine.base import CancelToken
 from runtime.engine.script import TOP_K, Script
 from runtime.errors import LarderError, report_of
 from runtime.protocol.errors import ErrorCode, ErrorReport
-from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
+from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel
 from runtime.protocol.model import ModelReport, PreparedCopy
 from runtime.protocol.plan import PlanKind
@@ -125,10 +125,13 @@ class ScriptedPlanning:
                     free_bytes=100 * 1024 * MIB,
                     total_bytes=500 * 1024 * MIB,
                     read_bytes_per_s=Measured(value=3e9, method="scripted"),
+                    kind=DriveKind.NVME,
+                    is_direct=True,
                 )
                 for folder in folders
             ],
             kernels="scripted",
+            energy_sources=["scripted"],
         )
 
     def prepare(

@@ -11,7 +11,7 @@ from runtime.protocol.chat import (
 )
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.framing import encode
-from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
+from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
 from runtime.protocol.messages import (
     AnyCommand,
     AnyEvent,
@@ -178,8 +178,18 @@ _MACHINE = MachineReport(
     ram_limit=Measured(value=0.75, method="cgroup memory.max"),
     ram_read_bytes_per_s=None,
     devices=[DeviceReport(device="cuda:0", name="GPU", total_bytes=2, free_bytes=1)],
-    drives=[DriveReport(folder="/", file_system="ext4", free_bytes=1, total_bytes=2)],
+    drives=[
+        DriveReport(
+            folder="/",
+            file_system="ext4",
+            free_bytes=1,
+            total_bytes=2,
+            kind=DriveKind.NVME,
+            is_direct=True,
+        )
+    ],
     kernels="reference",
+    energy_sources=["rapl:package-0"],
     profile="/profile.json",
 )
 _SAMPLE = TelemetrySample(

@@ -9,6 +9,7 @@ import pytest
 
 from runtime.cli.__main__ import main
 from runtime.engine.script import Fault, FaultKind, FaultPlace, Script
+from runtime.protocol.machine import DriveKind
 
 Capture = pytest.CaptureFixture[str]
 SCRIPTED = ("--engine", "scripted", "--rate", "0")
@@ -202,6 +203,27 @@ def test_doctor_tells_each_figure_with_its_method(capsys: Capture) -> None:
     text = capsys.readouterr().out
     assert "16.00 GiB" in text
     assert text.count("scripted") >= 5
+    for fact in ("Scripted card", "simulated", "NVMe", "passed by", "simulated:0 link"):
+        assert fact in text
+
+
+def test_doctor_without_a_card_and_without_files_says_so(tmp_path: Path, capsys: Capture) -> None:
+    assert main(["doctor", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "not measured" in text
+    assert "RAM reads" in text
+    assert str(tmp_path) in text
+
+
+def test_doctor_of_a_folder_with_weights_measures_its_drive(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    with (tmp_path / "weights.safetensors").open("wb") as file:
+        file.write(bytes(64 << 20))
+    assert main(["doctor", str(tmp_path), "--json"]) == 0
+    (drive,) = json.loads(capsys.readouterr().out)["machine"]["drives"]
+    assert drive["is_direct"] is (drive["read_bytes_per_s"] is not None)
+    assert drive["kind"] in set(DriveKind)
 
 
 def test_doctor_json_has_machine_version_and_folders(tmp_home: Path, capsys: Capture) -> None:

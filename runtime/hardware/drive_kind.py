@@ -1,0 +1,57 @@
+"""What kind of drive a folder lies on, by the files of Linux; unknown elsewhere."""
+
+import os
+from pathlib import Path
+
+from runtime.hardware.system_files import SystemFiles
+from runtime.protocol.machine import DriveKind
+
+_NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afpfs"})
+_VIRTUAL = ("vd", "xvd")
+"""Beginnings of the names of drives that always say that they turn."""
+
+
+def drive_kind(
+    folder: str | os.PathLike[str], file_system: str, files: SystemFiles | None = None
+) -> DriveKind:
+    """Return the kind of the drive that holds a folder, which need not exist yet."""
+    if file_system in _NETWORK:
+        return DriveKind.NETWORK
+    number = _device_number(Path(folder).absolute())
+    return DriveKind.UNKNOWN if number is None else _kind_of(number, files or SystemFiles())
+
+
+def _device_number(path: Path) -> str | None:
+    """Return the number of the block device below a path, None if there is none."""
+    if not hasattr(os, "major"):
+        return None
+    for part in (path, *path.parents):
+        try:
+            device = part.stat().st_dev
+        except OSError:
+            continue
+        # 0 stands for file systems without a device of their own.
+        return f"{os.major(device)}:{os.minor(device)}" if os.major(device) else None
+    return None
+
+
+def _kind_of(number: str, files: SystemFiles) -> DriveKind:
+    folder = f"/sys/dev/block/{number}"
+    name = next(
+        (
+            line.removeprefix("DEVNAME=")
+            for line in files.text(f"{folder}/uevent").splitlines()
+            if line.startswith("DEVNAME=")
+        ),
+        "",
+    )
+    if name.startswith("nvme"):
+        return DriveKind.NVME
+    if name.startswith(_VIRTUAL):
+        return DriveKind.VIRTUAL
+    # A partition has no queue of its own; the drive stands one folder up, behind the link.
+    for place in (folder, f"{folder}/.."):
+        turns = files.number(f"{place}/queue/rotational")
+        if turns is not None:
+            return DriveKind.DISK if turns else DriveKind.SSD
+    return DriveKind.UNKNOWN
