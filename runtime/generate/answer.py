@@ -1,7 +1,7 @@
 """The life of one answer: prefill, decode, end."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -46,8 +46,15 @@ class Answer:
     Threads: the engine thread.
     """
 
-    def __init__(self, parts: LoadedParts, request: AnswerRequest, meter: AnswerMeter) -> None:
+    def __init__(
+        self,
+        parts: LoadedParts,
+        request: AnswerRequest,
+        meter: AnswerMeter,
+        begin_step: Callable[[], None],
+    ) -> None:
         self._parts = parts
+        self._begin_step = begin_step
         self._request = request
         self._meter = meter
         self._stream = parts.tokenizer.stream()
@@ -124,7 +131,7 @@ class Answer:
         return logits
 
     def _forward(self, token_ids: Sequence[int]) -> torch.Tensor:
-        """Put tokens through all layers and keep their KV entries."""
+        """Put tokens through all layers and keep their KV entries; one step."""
         cancel = self._request.cancel
         kv = self._parts.kv
 
@@ -133,6 +140,7 @@ class Answer:
             cancel.check()
 
         cancel.check()
+        self._begin_step()
         kv.reserve(len(token_ids))
         hidden = self._parts.model.forward(token_ids, kv.num_tokens, kv.layers, after_layer)
         kv.commit(token_ids)

@@ -4,15 +4,17 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+import msgspec
 import psutil
 import torch
 
-from runtime.engine.base import CancelToken, EngineEvent, LoadProgress
+from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposals, Proposed
 from runtime.errors import LarderError
 from runtime.generate.answer import Answer, AnswerRequest
-from runtime.generate.loading import LoadedParts, load_parts
+from runtime.generate.loading import LoadedParts, load_parts, ram_limit_bytes
+from runtime.generate.placing import check_placement, place
 from runtime.generate.sampling import check_settings
-from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments
+from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments, Surroundings
 from runtime.hardware.power import EnergyMeter
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels
@@ -20,8 +22,10 @@ from runtime.protocol.chat import ChatMessage, SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import PlacementPlan
-from runtime.protocol.telemetry import TelemetrySample
-from runtime.telemetry.recorder import Counters, Sampler
+from runtime.protocol.telemetry import NoteCode, RateLimits, RuntimeNote, TelemetrySample
+from runtime.protocol.values import Tier
+from runtime.telemetry.recorder import Counters
+from runtime.telemetry.sampler import Gauges, NoteBox, Sampler
 
 MAX_DRAWN_SEED = 2**31
 
@@ -29,6 +33,14 @@ MAX_DRAWN_SEED = 2**31
 def _draw_seed() -> int:
     """Return a seed that nobody can guess, short enough to be typed again."""
     return secrets.randbelow(MAX_DRAWN_SEED)
+
+
+def _budget_note(tier: Tier, old_bytes: int, new_bytes: int) -> RuntimeNote:
+    """Return the note that a budget has changed."""
+    return RuntimeNote(
+        code=NoteCode.BUDGET_CHANGED,
+        parameters={"tier": tier.value, "old_bytes": old_bytes, "new_bytes": new_bytes},
+    )
 
 
 class TieredEngine:
@@ -42,18 +54,22 @@ class TieredEngine:
         kernels: Kernels | None = None,
         clock: Clock = time.perf_counter,
         draw_seed: Callable[[], int] = _draw_seed,
+        limits: RateLimits | None = None,
     ) -> None:
         self._kernels = choose_kernels() if kernels is None else kernels
         if self._kernels.is_row_invariant:
             # Native kernels bring their own threads; torch's would only be in their way.
             torch.set_num_threads(1)
         self._draw_seed = draw_seed
+        self._limits = RateLimits() if limits is None else limits
         self._process = psutil.Process()
         self._counters = Counters()
-        self._sampler = Sampler(self._counters)
+        self._notes = NoteBox()
+        self._proposals = Proposals()
         self._instruments = Instruments(self._counters, clock, self._resident_bytes, EnergyMeter())
         self._parts: LoadedParts | None = None
-        self._ground = Ground(0, 0, 0, None)
+        self._model: LoadedModel | None = None
+        self._sampler: Sampler | None = None
 
     def load(self, plan: PlacementPlan, progress: LoadProgress, cancel: CancelToken) -> LoadedModel:
         """Make the planned model ready; see ``Engine.load``."""
@@ -61,13 +77,17 @@ class TieredEngine:
             raise LarderError(ErrorCode.MODEL_ALREADY_LOADED, name=self._parts.name)
         started_s = self._instruments.clock()
         parts = load_parts(
-            plan, self._kernels, self._counters, self._resident_bytes, progress, cancel
+            plan,
+            self._kernels,
+            self._counters,
+            self._resident_bytes,
+            progress,
+            cancel,
+            self._note_filled,
         )
-        base_bytes = parts.base_bytes
-        budget_bytes = parts.ledger.limit_bytes
         self._parts = parts
-        self._ground = Ground(base_bytes, budget_bytes, plan.context_tokens, plan.forecast)
-        return LoadedModel(
+        self._sampler = self._sampler_of(parts)
+        self._model = LoadedModel(
             folder=plan.model_folder,
             name=parts.name,
             model_type=parts.spec.model_type,
@@ -75,11 +95,12 @@ class TieredEngine:
             expert_format=plan.expert_format,
             context_tokens=plan.context_tokens,
             tiers=plan.tiers,
-            base_bytes=base_bytes,
-            budget_bytes=budget_bytes,
+            base_bytes=parts.base_bytes,
+            budget_bytes=parts.ledger.limit_bytes,
             load_s=self._instruments.clock() - started_s,
             kernels=self._kernels.name,
         )
+        return self._model
 
     def count_tokens(self, conversation: Sequence[ChatMessage]) -> int:
         """Return the prompt tokens that this conversation would take."""
@@ -93,8 +114,8 @@ class TieredEngine:
         cancel: CancelToken,
     ) -> Iterator[EngineEvent]:
         """Return the events of one answer; refusals are raised here, before computing."""
-        meter = AnswerMeter(self._instruments, self._ground)
         parts = self._loaded()
+        meter = self._meter_of(parts)
         check_settings(sampling)
         prompt_ids = self._encode(conversation)
         if len(prompt_ids) >= parts.kv.context_tokens:
@@ -105,19 +126,84 @@ class TieredEngine:
             )
         seed = self._draw_seed() if sampling.seed is None else sampling.seed
         request = AnswerRequest(request_id, prompt_ids, sampling, seed, cancel)
-        return Answer(parts, request, meter).events()
+        return Answer(parts, request, meter, self._begin_step).events()
+
+    def propose(self, plan: PlacementPlan, done: Proposed) -> None:
+        """Ask for another placement; see ``Engine.propose``."""
+        self._proposals.put(plan, done)
+
+    def apply(self) -> None:
+        """Carry out what was proposed, if anything waits."""
+        if self._parts is not None:
+            self._begin_step()
 
     def sample(self, interval_s: float) -> TelemetrySample:
         """Return what happened since the previous call."""
-        parts = self._parts
-        ram_by_kind = {} if parts is None else parts.ledger.by_kind()
-        return self._sampler.sample(interval_s, self._resident_bytes(), ram_by_kind)
+        if self._sampler is None:
+            raise LarderError(ErrorCode.NO_MODEL_LOADED)
+        return self._sampler.sample(interval_s)
+
+    def wait_filled(self, timeout_s: float) -> bool:
+        """Wait until no expert is read in the background; return whether that was in time."""
+        return self._loaded().experts.wait_filled(timeout_s)
 
     def close(self) -> None:
         """Give back memory and files; the engine cannot be used any more."""
+        self._proposals.forget()
         parts, self._parts = self._parts, None
         if parts is not None:
             parts.close()
+
+    def _begin_step(self) -> None:
+        """Do what may be done between two steps alone."""
+        if self._proposals.is_waiting:
+            self._proposals.carry_out(self._change)
+        self._loaded().experts.begin_step()
+
+    def _change(self, plan: PlacementPlan) -> LoadedModel:
+        """Place the loaded model as another plan says."""
+        parts, model = self._loaded(), self._model
+        assert model is not None, "parts come with a model"
+        check_placement(parts, plan)
+        before_bytes, after_bytes = parts.ledger.limit_bytes, ram_limit_bytes(plan)
+        place(parts, plan)
+        parts.plan = plan
+        if after_bytes != before_bytes:
+            self._notes.put(_budget_note(Tier.RAM, before_bytes, after_bytes))
+        self._model = msgspec.structs.replace(model, tiers=plan.tiers, budget_bytes=after_bytes)
+        return self._model
+
+    def _note_filled(self, num_experts: int, seconds: float) -> None:
+        """Tell that loading in the background ended; called by any thread."""
+        if num_experts:
+            self._notes.put(
+                RuntimeNote(
+                    code=NoteCode.EXPERTS_LOADED,
+                    parameters={"num_experts": num_experts, "seconds": seconds},
+                )
+            )
+
+    def _sampler_of(self, parts: LoadedParts) -> Sampler:
+        """Return what makes samples of a loaded model."""
+        gauges = Gauges(
+            resident_bytes=self._resident_bytes,
+            ram_by_kind=lambda: {} if self._parts is None else parts.ledger.by_kind(),
+            vram_by_kind=dict,
+            drive_bytes=lambda: parts.store.num_bytes_read,
+            link_bytes=lambda: 0,
+            limits=self._limits,
+        )
+        return Sampler(self._counters, parts.tally, gauges, self._notes)
+
+    def _meter_of(self, parts: LoadedParts) -> AnswerMeter:
+        """Return the meter of an answer that begins now."""
+        ground = Ground(parts.base_bytes, parts.kv.context_tokens, parts.plan.forecast)
+        surroundings = Surroundings(
+            drive_bytes=lambda: parts.store.num_bytes_read,
+            budget_bytes=lambda: parts.ledger.limit_bytes,
+            has_device=False,
+        )
+        return AnswerMeter(self._instruments, ground, surroundings)
 
     def _encode(self, conversation: Sequence[ChatMessage]) -> list[int]:
         """Return the prompt's ids; raise ``CONVERSATION_INVALID`` if the model cannot take them."""

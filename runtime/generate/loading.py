@@ -18,23 +18,37 @@ from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.residency.dense import DensePart
-from runtime.residency.experts import CacheShape, ExpertCache
+from runtime.residency.experts import Books, ExpertCache
+from runtime.residency.filling import FillEnded
+from runtime.residency.shape import CacheShape
 from runtime.spec.footprint import prefill_chunk_tokens, work_bytes
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertPart
+from runtime.store.base import ExpertStore
 from runtime.store.open import open_store
+from runtime.telemetry.expert_tally import STORED_BITS, ExpertTally
 from runtime.telemetry.recorder import Counters
 from runtime.tokenizer.chat import ChatTokenizer
 
+FIRST_EXPERTS_PER_LAYER = 8
+"""Experts of a layer that are read before a model counts as loaded."""
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+
+@dataclasses.dataclass(slots=True, eq=False)
 class LoadedParts:
-    """Everything that answering needs, and the stack that gives it back."""
+    """Everything that answering needs, and the stack that gives it back.
 
+    Threads: the engine thread replaces what a change of placement replaces.
+    """
+
+    plan: PlacementPlan
+    """The plan in force."""
     spec: ModelSpec
     name: str
     tokenizer: ChatTokenizer
+    store: ExpertStore
     ledger: Ledger
+    tally: ExpertTally
     experts: ExpertCache
     kv: KvCache
     model: Decoder
@@ -57,10 +71,13 @@ def load_parts(
     probe: Probe,
     progress: LoadProgress,
     cancel: CancelToken,
+    fill_ended: FillEnded,
 ) -> LoadedParts:
-    """Load a plan: check it, take all memory, read the dense part, then experts into their slots.
+    """Load a plan: check it, take all memory, read the dense part, then some experts.
 
-    Raises ``CancelledError`` or ``LarderError`` after giving everything back.
+    A few experts of each layer are read before this returns; the others follow in the background,
+    and ``fill_ended`` is called when they are in. Raises ``CancelledError`` or ``LarderError``
+    after giving everything back.
     """
     progress(LoadStage.START, 0, 0)
     if plan.problem is not None:
@@ -85,25 +102,31 @@ def load_parts(
         stack.callback(store.close)
         if store.layout[ExpertPart.GATE].format is not plan.expert_format:
             raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
-        shape = _shape_of(plan, spec)
+        shape = shape_of(plan, spec)
         base_bytes = probe()
         ledger = _open_ledger(plan)
         dense = DensePart(ledger, store.dense_tensors)
         stack.callback(dense.close)
         kv = KvCache(ledger, spec, plan.context_tokens)
         stack.callback(kv.close)
-        experts = ExpertCache(store, shape, ledger, counters)
+        tally = ExpertTally(len(spec.moe_layers), spec.num_experts, STORED_BITS[plan.expert_format])
+        experts = ExpertCache(store, shape, ledger, Books(counters, tally, fill_ended))
         stack.callback(experts.close)
         chunk_tokens = prefill_chunk_tokens(spec, plan.context_tokens, ledger.free_bytes)
         ledger.take(MemoryPart.WORK, work_bytes(spec, plan.context_tokens, chunk_tokens))
         dense.read(store, lambda done, total: advance(LoadStage.DENSE, done, total))
         model = build_model(spec, kernels, dense, experts, plan.context_tokens)
-        experts.fill(lambda done, total: advance(LoadStage.EXPERTS, done, total))
+        num_first = min(spec.top_k, FIRST_EXPERTS_PER_LAYER)
+        experts.fill(num_first, lambda done, total: advance(LoadStage.EXPERTS, done, total))
+        experts.fill_behind()
         return LoadedParts(
+            plan=plan,
             spec=spec,
             name=report.name,
             tokenizer=tokenizer,
+            store=store,
             ledger=ledger,
+            tally=tally,
             experts=experts,
             kv=kv,
             model=model,
@@ -114,7 +137,7 @@ def load_parts(
         )
 
 
-def _shape_of(plan: PlacementPlan, spec: ModelSpec) -> CacheShape:
+def shape_of(plan: PlacementPlan, spec: ModelSpec) -> CacheShape:
     """Return the slots of a plan; raise ``PLAN_OUTDATED`` if they do not fit the model."""
     if not 0 < plan.context_tokens <= spec.max_context_tokens:
         raise LarderError(
@@ -132,13 +155,23 @@ def _shape_of(plan: PlacementPlan, spec: ModelSpec) -> CacheShape:
 
 def _open_ledger(plan: PlacementPlan) -> Ledger:
     """Return the account of the plan's budget; raise ``RAM_NOT_FREE`` if the PC has less now."""
-    free_bytes = int(read_memory(host_memory(), SystemFiles()).available.value)
+    free_bytes = free_ram_bytes()
     if plan.ram_bytes > free_bytes:
         raise LarderError(
             ErrorCode.RAM_NOT_FREE, free_bytes=free_bytes, needed_bytes=plan.ram_bytes
         )
+    return Ledger(ram_limit_bytes(plan))
+
+
+def free_ram_bytes() -> int:
+    """Return what can be taken of this PC's RAM now."""
+    return int(read_memory(host_memory(), SystemFiles()).available.value)
+
+
+def ram_limit_bytes(plan: PlacementPlan) -> int:
+    """Return the RAM budget that a plan sets."""
     budget_bytes = plan.budgets.ram_bytes
-    return Ledger(plan.ram_bytes if budget_bytes is None else budget_bytes)
+    return plan.ram_bytes if budget_bytes is None else budget_bytes
 
 
 def _error_of(problem: ErrorReport) -> LarderError:

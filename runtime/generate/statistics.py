@@ -20,7 +20,6 @@ class Ground:
     """What stays the same for all answers of a loaded model."""
 
     base_bytes: int
-    budget_bytes: int
     context_tokens: int
     forecast: Forecast | None
 
@@ -35,13 +34,26 @@ class Instruments:
     energy: EnergyMeter
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is read about a loaded model at the begin and at the end of an answer."""
+
+    drive_bytes: Callable[[], int]
+    """Read from the drive so far."""
+    budget_bytes: Callable[[], int]
+    """RAM budget in force."""
+    has_device: bool
+
+
 class AnswerMeter:
     """Time, counts, peak and energy of one answer, from its making on.
 
     Threads: the engine thread.
     """
 
-    def __init__(self, instruments: Instruments, ground: Ground) -> None:
+    def __init__(
+        self, instruments: Instruments, ground: Ground, surroundings: Surroundings
+    ) -> None:
         self.clock = instruments.clock
         self.counters = instruments.counters
         self._started_s = self.clock()
@@ -50,12 +62,16 @@ class AnswerMeter:
         self._energy = instruments.energy
         self._energy_before = instruments.energy.read()
         self._ground = ground
+        self._surroundings = surroundings
+        self._drive_bytes_before = surroundings.drive_bytes()
+        self._budget_bytes = 0
         self._first_token_s: float | None = None
         self._peak_bytes = 0
         self.probe()
 
     def probe(self) -> None:
-        """Note the resident size if it is the largest of this answer."""
+        """Note the resident size and the budget if they are the largest of this answer."""
+        self._budget_bytes = max(self._budget_bytes, self._surroundings.budget_bytes())
         self._peak_bytes = max(self._peak_bytes, self._probe())
 
     def note_token(self) -> None:
@@ -82,6 +98,8 @@ class AnswerMeter:
         first_token_s = now_s if self._first_token_s is None else self._first_token_s
         decode_s = now_s - first_token_s
         added = self.counters.since(self._before)
+        drive_bytes_read = self._surroundings.drive_bytes() - self._drive_bytes_before
+        has_device = self._surroundings.has_device
         measured = self._energy.between(self._energy_before, self._energy.read())
         ground = self._ground
         return GenerationStats(
@@ -94,14 +112,14 @@ class AnswerMeter:
             prompt_tokens_per_s=added.prompt_tokens_per_s,
             decode_tokens_per_s=added.num_decoded_tokens / decode_s if decode_s > 0 else 0.0,
             seed=seed,
-            tiers=added.tiers(),
-            drive_bytes_read=added.drive_bytes_read,
-            seconds=added.seconds(total_s),
+            tiers=added.tiers(has_device=has_device),
+            drive_bytes_read=drive_bytes_read,
+            seconds=added.seconds(total_s, has_device=has_device),
             base_bytes=ground.base_bytes,
-            budget_bytes=ground.budget_bytes,
+            budget_bytes=self._budget_bytes,
             peak_bytes=self._peak_bytes,
             context_tokens=ground.context_tokens,
             context_used_tokens=prompt_tokens + generated_tokens,
-            energy=estimate_energy(measured, total_s, added.drive_bytes_read),
+            energy=estimate_energy(measured, total_s, drive_bytes_read),
             predicted=ground.forecast,
         )

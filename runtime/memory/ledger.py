@@ -8,7 +8,8 @@ from runtime.protocol.plan import MemoryPart
 class Ledger:
     """Bytes held by kind, never above ``limit_bytes``.
 
-    Whoever allocates takes from the ledger first; a refusal happens before memory is touched.
+    Whoever allocates takes from the ledger first; a refusal happens before memory is touched. The
+    limit may change while memory is held.
 
     Threads: the engine thread takes and gives back; any thread may read the counts.
     """
@@ -39,6 +40,12 @@ class Ledger:
     def peak_bytes(self) -> int:
         """The most that was held at any time."""
         return self._peak_bytes
+
+    def set_limit(self, limit_bytes: int) -> None:
+        """Let another total be held from now on; what is held must be within it."""
+        if limit_bytes < self.held_bytes:
+            raise ValueError(f"a limit of {limit_bytes} bytes, {self.held_bytes} are held")
+        self._limit_bytes = limit_bytes
 
     def by_kind(self) -> dict[MemoryPart, int]:
         """Return what each kind holds now."""

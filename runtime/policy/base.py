@@ -32,6 +32,9 @@ class Policy(Protocol):
     def remove(self, expert: int) -> None:
         """Note that an expert is no longer resident."""
 
+    def resize(self, num_slots: int) -> None:
+        """Note that there are more or fewer slots now, never fewer than resident experts."""
+
 
 PolicyFactory = Callable[[int], Policy]
 """Makes the policy of one layer from its number of slots."""

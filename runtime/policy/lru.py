@@ -43,3 +43,9 @@ class LruPolicy:
     def remove(self, expert: int) -> None:
         """Note that an expert is no longer resident."""
         del self._by_last_use[expert]
+
+    def resize(self, num_slots: int) -> None:
+        """Note that there are more or fewer slots now, never fewer than resident experts."""
+        if num_slots < len(self._by_last_use):
+            raise ValueError(f"{num_slots} slots for {len(self._by_last_use)} resident experts")
+        self._num_slots = num_slots

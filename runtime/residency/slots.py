@@ -1,11 +1,11 @@
 """The slot table of one layer on one device: which expert lies where, and which are in use."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable
 
 from runtime.errors import LarderError
 from runtime.kernels.matrix import Slot
-from runtime.policy.base import Policy
+from runtime.policy.base import PolicyFactory
 from runtime.protocol.errors import ErrorCode
 
 CPU = "cpu"
@@ -15,7 +15,7 @@ NOWHERE = -1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SlotKey:
-    """One slot: the device that holds it, and its index in that device's arena."""
+    """One slot: the device that holds it, and its number in that device's arena."""
 
     device: str
     slot: int
@@ -24,24 +24,24 @@ class SlotKey:
 class SlotTable:
     """Maps the experts of one layer to slots; asks the policy who leaves, moves no bytes.
 
-    Slots are numbered within the layer; the arena's index is ``first_slot`` higher::
+    Slots have the numbers of the arena that they lie in; they may be added and dropped::
 
-        expert     0   1   2   3   4   5          slot      0   1   2
-        slot_of    1   -   0   -   -   -          expert    2   0   -    (free: 2)
+        expert     0   1   2   3   4   5          slot      7   8   12
+        slot_of    8   -   7   -   -   -          expert    2   0   -    (free: 12)
 
-    A locked expert is in use by a computation and never leaves.
+    A locked expert is in use by a computation and never leaves. A slot that was taken by ``take``
+    or ``make_room`` is lent: it belongs to whoever has it until ``fill`` or ``give_up``.
     """
 
-    def __init__(
-        self, num_experts: int, slots: Sequence[Slot], key_of_first: SlotKey, policy: Policy
-    ) -> None:
-        self.slots = list(slots)
+    def __init__(self, device: str, num_experts: int, policy_factory: PolicyFactory) -> None:
+        self.slots: dict[int, Slot] = {}
         self.slot_of = [NOWHERE] * num_experts
-        self._expert_of = [NOWHERE] * len(slots)
-        self._free = list(range(len(slots) - 1, -1, -1))
+        self._expert_of: dict[int, int] = {}
+        self._free: list[int] = []
+        self._lent: set[int] = set()
         self._locked: set[int] = set()
-        self._first = key_of_first
-        self._policy = policy
+        self._device = device
+        self._policy = policy_factory(0)
 
     @property
     def num_slots(self) -> int:
@@ -51,12 +51,29 @@ class SlotTable:
     @property
     def num_resident(self) -> int:
         """How many experts are."""
-        return len(self.slots) - len(self._free)
+        return len(self._expert_of)
+
+    @property
+    def num_free(self) -> int:
+        """Slots that hold nothing and are lent to nobody."""
+        return len(self._free)
 
     def key(self, expert: int) -> SlotKey | None:
         """Return the slot of a resident expert, or None."""
         slot = self.slot_of[expert]
-        return None if slot == NOWHERE else SlotKey(self._first.device, self._first.slot + slot)
+        return None if slot == NOWHERE else SlotKey(self._device, slot)
+
+    def add_slot(self, number: int, slot: Slot) -> None:
+        """Add a slot, which is free."""
+        self.slots[number] = slot
+        self._free.insert(0, number)
+        self._policy.resize(self.num_slots)
+
+    def drop_slot(self, number: int) -> None:
+        """Take a lent slot out of the table for good."""
+        self._lent.remove(number)
+        del self.slots[number]
+        self._policy.resize(self.num_slots)
 
     def lock(self, experts: Iterable[int]) -> None:
         """Keep experts from leaving, resident ones and ones about to come."""
@@ -70,41 +87,53 @@ class SlotTable:
         """Tell the policy that resident experts were used."""
         self._policy.touch(experts, now)
 
-    def make_room(self, now: int) -> int:
-        """Return a slot that is free, taking it from the policy's victim if there is none.
+    def take(self) -> int | None:
+        """Borrow a free slot; None if there is none."""
+        if not self._free:
+            return None
+        slot = self._free.pop()
+        self._lent.add(slot)
+        return slot
 
-        The slot belongs to the caller until ``fill`` or ``give_up``.
-        """
-        if self._free:
-            return self._free.pop()
-        victim = self._policy.victim(self._locked, now)
-        if victim is None:
-            raise LarderError(
-                ErrorCode.INTERNAL, detail=f"all {self.num_slots} slots of a layer are locked"
-            )
-        self._policy.remove(victim)
-        slot = self.slot_of[victim]
-        self.slot_of[victim] = NOWHERE
-        self._expert_of[slot] = NOWHERE
+    def victim(self, now: int, among: Container[int] | None = None) -> int | None:
+        """Return the expert that would leave, of some if ``among`` is given; None if all stay."""
+        if among is None:
+            return self._policy.victim(self._locked, now)
+        kept = {
+            expert
+            for expert in self._expert_of.values()
+            if expert in self._locked or expert not in among
+        }
+        return self._policy.victim(kept, now)
+
+    def evict(self, expert: int) -> int:
+        """Make a resident expert leave and borrow its slot."""
+        if expert in self._locked:
+            raise LarderError(ErrorCode.INTERNAL, detail=f"expert {expert} is locked")
+        self._policy.remove(expert)
+        slot = self.slot_of[expert]
+        self.slot_of[expert] = NOWHERE
+        del self._expert_of[slot]
+        self._lent.add(slot)
         return slot
 
     def fill(self, slot: int, expert: int, now: int) -> None:
-        """Note that a slot from ``make_room`` now holds an expert."""
+        """Note that a lent slot now holds an expert."""
+        self._lent.remove(slot)
         self.slot_of[expert] = slot
         self._expert_of[slot] = expert
         self._policy.insert(expert, now)
 
     def give_up(self, slot: int) -> None:
-        """Return a slot from ``make_room`` that was not filled."""
+        """Return a lent slot that was not filled."""
+        self._lent.remove(slot)
         self._free.append(slot)
 
     def check(self) -> None:
-        """Assert that both directions agree and every slot is either free or taken once."""
+        """Assert that both directions agree and every slot is free, lent or taken once."""
         taken = [slot for slot in self.slot_of if slot != NOWHERE]
-        assert len(taken) == len(set(taken))
-        assert sorted(taken + self._free) == list(range(self.num_slots))
+        assert sorted([*taken, *self._free, *self._lent]) == sorted(self.slots)
+        assert len(self._expert_of) == len(taken)
         for expert, slot in enumerate(self.slot_of):
             assert slot == NOWHERE or self._expert_of[slot] == expert
-        for slot in self._free:
-            assert self._expert_of[slot] == NOWHERE
         assert all(self.slot_of[expert] != NOWHERE for expert in self._locked)

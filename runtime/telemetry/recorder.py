@@ -6,8 +6,6 @@ two snapshots by whoever wants to know.
 
 import dataclasses
 
-from runtime.protocol.plan import MemoryPart
-from runtime.protocol.telemetry import TelemetrySample
 from runtime.protocol.values import Tier, TierCount
 
 
@@ -22,15 +20,25 @@ class Counters:
     num_prompt_tokens: int = 0
     """Prompt tokens computed; reused ones are not counted."""
     num_decoded_tokens: int = 0
+    device_hits: int = 0
+    """Look-ups that found their expert on the device."""
+    device_misses: int = 0
+    """Look-ups that did not, where a device is used."""
     expert_hits: int = 0
+    """Of the others, those that found it in RAM."""
     expert_misses: int = 0
+    """Those that waited for the drive."""
+    device_hit_bytes: int = 0
     expert_hit_bytes: int = 0
     expert_miss_bytes: int = 0
-    drive_bytes_read: int = 0
+    ram_bytes_read: int = 0
+    """Weights that the processor read from RAM."""
     prefill_s: float = 0.0
     decode_s: float = 0.0
     compute_s: float = 0.0
-    """Time inside the model without waiting for weights."""
+    """Time inside the model on the processor, without waiting for weights."""
+    device_s: float = 0.0
+    """Time inside the model on the device."""
     drive_wait_s: float = 0.0
     """Stalls: time the engine waited for weights."""
 
@@ -57,9 +65,9 @@ class Counters:
         """Prompt rate over new tokens; 0 where there were none."""
         return self.num_prompt_tokens / self.prefill_s if self.prefill_s > 0 else 0.0
 
-    def tiers(self) -> list[TierCount]:
-        """Return what each tier answered, hot to cold."""
-        return [
+    def tiers(self, *, has_device: bool) -> list[TierCount]:
+        """Return what each tier answered, hot to cold; a tier misses what a colder one answers."""
+        tiers = [
             TierCount(
                 tier=Tier.RAM,
                 hits=self.expert_hits,
@@ -70,43 +78,20 @@ class Counters:
                 tier=Tier.DRIVE, hits=self.expert_misses, misses=0, bytes=self.expert_miss_bytes
             ),
         ]
+        if has_device:
+            vram = TierCount(
+                tier=Tier.VRAM,
+                hits=self.device_hits,
+                misses=self.device_misses,
+                bytes=self.device_hit_bytes,
+            )
+            tiers.insert(0, vram)
+        return tiers
 
-    def seconds(self, total_s: float) -> dict[str, float]:
-        """Return how ``total_s`` is made up: ``compute``, ``drive_wait`` and ``other``."""
-        known_s = self.compute_s + self.drive_wait_s
-        return {
-            "compute": self.compute_s,
-            "drive_wait": self.drive_wait_s,
-            "other": max(0.0, total_s - known_s),
-        }
-
-
-class Sampler:
-    """Makes telemetry samples from the counters, each of the interval since the one before.
-
-    Threads: used by the telemetry thread alone; it reads the engine thread's counters.
-    """
-
-    def __init__(self, counters: Counters) -> None:
-        self._counters = counters
-        self._earlier = counters.copy()
-
-    def sample(
-        self, interval_s: float, resident_bytes: int, ram_by_kind: dict[MemoryPart, int]
-    ) -> TelemetrySample:
-        """Return what happened since the previous call, ``interval_s`` ago."""
-        now = self._counters.copy()
-        added = now.since(self._earlier)
-        self._earlier = now
-        worked_s = min(interval_s, added.prefill_s + added.decode_s)
-        return TelemetrySample(
-            interval_s=interval_s,
-            num_dropped=0,
-            num_tokens=added.num_decoded_tokens,
-            decode_tokens_per_s=added.decode_tokens_per_s,
-            tiers=added.tiers(),
-            drive_bytes_read=added.drive_bytes_read,
-            seconds=added.seconds(worked_s),
-            resident_bytes=resident_bytes,
-            ram_by_kind={kind.value: num_bytes for kind, num_bytes in ram_by_kind.items()},
-        )
+    def seconds(self, total_s: float, *, has_device: bool) -> dict[str, float]:
+        """Return how ``total_s`` is made up: compute, device, drive_wait and other."""
+        causes = {"compute": self.compute_s, "drive_wait": self.drive_wait_s}
+        if has_device:
+            causes["device"] = self.device_s
+        causes["other"] = max(0.0, total_s - sum(causes.values()))
+        return causes

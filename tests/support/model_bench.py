@@ -13,8 +13,10 @@ from runtime.memory.ledger import Ledger
 from runtime.models.base import AfterLayer
 from runtime.models.families import build_model
 from runtime.residency.dense import DensePart
-from runtime.residency.experts import CacheShape, ExpertCache
+from runtime.residency.experts import Books, ExpertCache
+from runtime.residency.shape import CacheShape
 from runtime.store.open import open_store
+from runtime.telemetry.expert_tally import ExpertTally
 from runtime.telemetry.recorder import Counters
 
 CONTEXT_TOKENS = 192
@@ -37,9 +39,15 @@ class ModelBench:
         shape = CacheShape(
             self.spec.moe_layers, (slots,) * len(self.spec.moe_layers), self.spec.num_experts
         )
-        self.experts = ExpertCache(self._store, shape, self.ledger, self.counters)
+        tally = ExpertTally(len(self.spec.moe_layers), self.spec.num_experts, 32)
+        self.experts = ExpertCache(self._store, shape, self.ledger, Books(self.counters, tally))
         self.kv = KvCache(self.ledger, self.spec, CONTEXT_TOKENS)
         self._model = build_model(self.spec, kernels, self.dense, self.experts, CONTEXT_TOKENS)
+
+    @property
+    def drive_bytes_read(self) -> int:
+        """Bytes read from the drive so far."""
+        return self._store.num_bytes_read
 
     def feed(self, token_ids: Sequence[int], after_layer: AfterLayer | None = None) -> torch.Tensor:
         """Put a chunk through the model; return the logits of all its tokens."""

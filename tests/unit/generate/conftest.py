@@ -43,13 +43,14 @@ def qwen2_folder(tiny_root: Path) -> Path:
 
 @pytest.fixture
 def open_engine(kernels: Kernels) -> Iterator[OpenEngine]:
-    """Loads plans into engines and closes them when the test ends."""
+    """Loads plans into engines, all slots filled, and closes them when the test ends."""
     engines: list[TieredEngine] = []
 
     def open_one(plan: PlacementPlan) -> TieredEngine:
         engine = TieredEngine(kernels, draw_seed=lambda: DRAWN_SEED)
         engines.append(engine)
         engine.load(plan, ignore_load_progress, CancelToken())
+        assert engine.wait_filled(60)
         return engine
 
     yield open_one

@@ -55,3 +55,18 @@ def test_ledger_negative_amounts_refused(num_bytes: int) -> None:
         Ledger(num_bytes)
     with pytest.raises(ValueError, match="taking"):
         Ledger(10).take(MemoryPart.WORK, num_bytes)
+
+
+def test_ledger_limit_moves_but_never_below_what_is_held() -> None:
+    ledger = Ledger(100)
+    ledger.take(MemoryPart.EXPERTS, 60)
+
+    ledger.set_limit(60)
+    with pytest.raises(ValueError, match="60 are held"):
+        ledger.set_limit(59)
+    with pytest.raises(LarderError):
+        ledger.take(MemoryPart.EXPERTS, 1)
+    ledger.set_limit(61)
+    ledger.take(MemoryPart.EXPERTS, 1)
+
+    assert ledger.limit_bytes == ledger.held_bytes == 61

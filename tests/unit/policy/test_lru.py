@@ -65,3 +65,19 @@ def test_lru_more_experts_than_slots_is_refused() -> None:
 
 def test_lru_without_slots_admits_nobody() -> None:
     assert not LruPolicy(0).admit(1, 0)
+
+
+def test_lru_resized_keeps_order_and_refuses_to_lose_residents() -> None:
+    policy = LruPolicy(2)
+    for expert in (4, 1):
+        policy.insert(expert, 0)
+
+    policy.resize(3)
+    policy.insert(7, 1)
+    with pytest.raises(ValueError, match="2 slots for 3"):
+        policy.resize(2)
+
+    assert policy.victim((), 1) == 4
+    policy.remove(4)
+    policy.resize(2)
+    assert policy.victim((), 1) == 1

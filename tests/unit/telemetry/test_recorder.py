@@ -1,9 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.protocol.plan import MemoryPart
 from runtime.protocol.values import Tier
-from runtime.telemetry.recorder import Counters, Sampler
+from runtime.telemetry.recorder import Counters
 
 AMOUNTS = st.integers(0, 1000)
 
@@ -15,7 +14,6 @@ def counters(hits: int, misses: int, tokens: int, seconds: float) -> Counters:
         expert_misses=misses,
         expert_hit_bytes=hits * 100,
         expert_miss_bytes=misses * 100,
-        drive_bytes_read=misses * 128,
         decode_s=seconds,
         compute_s=seconds * 0.5,
         drive_wait_s=seconds * 0.25,
@@ -39,36 +37,30 @@ def test_counters_difference_is_what_was_added(
     )
 
 
-def test_sampler_two_samples_each_hold_their_interval_alone() -> None:
-    live = counters(hits=5, misses=1, tokens=3, seconds=1.0)
-    sampler = Sampler(live)
-    live.expert_hits += 7
-    live.expert_hit_bytes += 700
-    live.expert_misses += 2
-    live.expert_miss_bytes += 200
-    live.drive_bytes_read += 256
-    live.num_decoded_tokens += 4
-    live.decode_s += 0.4
-    live.compute_s += 0.2
-    live.drive_wait_s += 0.1
+def test_counters_tiers_show_the_device_where_there_is_one() -> None:
+    amounts = counters(hits=7, misses=2, tokens=1, seconds=1.0)
+    amounts.device_hits, amounts.device_misses, amounts.device_hit_bytes = 4, 9, 400
 
-    first = sampler.sample(0.5, 1234, {MemoryPart.DENSE: 10})
-    second = sampler.sample(0.5, 1234, {MemoryPart.DENSE: 10})
+    without, with_device = amounts.tiers(has_device=False), amounts.tiers(has_device=True)
 
-    assert first.num_tokens == 4
-    assert round(first.decode_tokens_per_s, 6) == 10
-    assert [(tier.tier, tier.hits, tier.misses, tier.bytes) for tier in first.tiers] == [
+    assert [(tier.tier, tier.hits, tier.misses, tier.bytes) for tier in with_device] == [
+        (Tier.VRAM, 4, 9, 400),
         (Tier.RAM, 7, 2, 700),
         (Tier.DRIVE, 2, 0, 200),
     ]
-    assert first.drive_bytes_read == 256
-    assert {cause: round(value, 6) for cause, value in first.seconds.items()} == {
-        "compute": 0.2,
-        "drive_wait": 0.1,
-        "other": 0.1,
+    assert without == with_device[1:]
+
+
+def test_counters_seconds_name_every_cause_and_leave_the_rest_to_other() -> None:
+    amounts = Counters(compute_s=0.5, drive_wait_s=0.2, device_s=0.1)
+
+    causes = amounts.seconds(1.0, has_device=True)
+
+    assert {cause: round(value, 9) for cause, value in causes.items()} == {
+        "compute": 0.5,
+        "drive_wait": 0.2,
+        "device": 0.1,
+        "other": 0.2,
     }
-    assert first.resident_bytes == 1234
-    assert first.ram_by_kind == {"dense": 10}
-    assert second.num_tokens == second.drive_bytes_read == 0
-    assert second.decode_tokens_per_s == 0
-    assert sum(second.seconds.values()) == 0
+    assert "device" not in amounts.seconds(1.0, has_device=False)
+    assert amounts.seconds(0.1, has_device=True)["other"] == 0
