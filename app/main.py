@@ -10,12 +10,17 @@ from PySide6.QtWidgets import QApplication, QWidget
 from app.link.client import RuntimeClient
 from app.link.process import RuntimeCommand, RuntimeProcess
 from app.state.chat import ChatState
+from app.state.drive_warning import Remedy, RemedyKind, budgets_of
+from app.state.drive_watch import DriveWatch
 from app.state.folders import AppFolders, app_folders, demo_folder
 from app.state.library import LibraryState
+from app.state.live_budgets import LiveBudgets
+from app.state.monitor import Monitor
 from app.state.session import Session
 from app.state.settings import SettingNotice, SettingsState
 from app.state.stages import Stage
 from app.state.telemetry import TelemetryState
+from app.state.telemetry_watch import TelemetryWatch
 from app.text.errors import sentence
 from app.text.notices import chat_notice, setting_notice
 from app.text.words import SettingWords, ShellWords, StripWords
@@ -57,6 +62,14 @@ class Program(QObject):
         self.session = Session(self.client, self.settings, self.library, self)
         self.chat = ChatState(self.folders.chats_file, self.session, self.settings, self)
         self.telemetry = TelemetryState(self)
+        self.monitor = Monitor(
+            session=self.session,
+            settings=self.settings,
+            telemetry=self.telemetry,
+            drive=DriveWatch(self.session, self.telemetry, self.settings, self),
+            live=LiveBudgets(self.session, self),
+        )
+        self.watch = TelemetryWatch(self.session)
         self._palette: Palette = palette_for(self.settings.values.theme)
         self._apply_palette()
         self.window = MainWindow(self._palette)
@@ -116,8 +129,12 @@ class Program(QObject):
         self.window.page(Page.CHAT)
 
     def _make_chat(self) -> ChatView:
-        view = ChatView(self.chat, self.session, self._palette)
+        view = ChatView(self.chat, self.monitor, self._palette)
         view.models_wanted.connect(lambda: self.window.show_page(Page.MODELS))
+        view.monitor_wanted.connect(lambda: self.window.show_page(Page.MONITOR))
+        view.cards.clock.seen_changed.connect(
+            lambda is_seen: self.watch.set_watching("chat", is_watching=is_seen)
+        )
         return view
 
     def _make_models(self) -> QWidget:
@@ -132,7 +149,11 @@ class Program(QObject):
     def _make_monitor(self) -> QWidget:
         from app.views.monitor_view import MonitorView
 
-        view = MonitorView(self.session, self._palette)
+        view = MonitorView(self.monitor, self._palette)
+        view.clock.seen_changed.connect(
+            lambda is_seen: self.watch.set_watching("monitor", is_watching=is_seen)
+        )
+        view.remedy_wanted.connect(self._on_remedy_wanted)
         view.show_answer(self.chat_view.last_stats())
         self.chat.answer_ended.connect(lambda: view.show_answer(self.chat_view.last_stats()))
         return view
@@ -152,6 +173,12 @@ class Program(QObject):
         session.changed.connect(self._show_stage)
         session.failed.connect(self._on_failed)
         session.sample_received.connect(self.telemetry.add)
+        session.model_loaded.connect(lambda _model: self.telemetry.clear())
+        drive = self.monitor.drive
+        drive.changed.connect(lambda: window.strip.show_drive(drive.warning))
+        window.strip.drive_clicked.connect(lambda: window.show_page(Page.MONITOR))
+        window.seen_changed.connect(lambda is_seen: self.watch.set_window_seen(is_seen=is_seen))
+        chat.answer_ended.connect(lambda: drive.take_answer(self.chat_view.last_stats()))
         chat.answer_ended.connect(self._on_answer_ended)
         chat.messages_changed.connect(self._on_answer_ended)
         chat.noticed.connect(
@@ -188,7 +215,9 @@ class Program(QObject):
             Stage.FAILED: StripWords.FAILED,
         }
         session = self.session
-        self.window.strip.show_model(session.loaded, names.get(session.stage, ""))
+        self.window.strip.show_model(
+            session.loaded, names.get(session.stage, ""), session.loaded_plan
+        )
         if session.loaded is not None:
             self.window.strip.show_answer(self.chat_view.last_stats())
         if session.error is None and session.stage is Stage.READY:
@@ -213,6 +242,16 @@ class Program(QObject):
         self.window.strip.show_answer(
             self.chat_view.last_stats() if self.session.loaded is not None else None
         )
+
+    def _on_remedy_wanted(self, remedy: Remedy) -> None:
+        """Do what would help, or go where the person can choose it."""
+        plan, loaded = remedy.plan, self.session.loaded
+        if remedy.kind is RemedyKind.MORE_MEMORY and plan is not None:
+            self.monitor.live.carry_out(budgets_of(plan))
+            return
+        self.window.show_page(Page.MODELS)
+        if loaded is not None and plan is not None:
+            self.session.drop_folder(loaded.folder, plan.kind)
 
     def _on_new_chat_wanted(self) -> None:
         self.window.show_page(Page.CHAT)

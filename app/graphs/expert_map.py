@@ -158,8 +158,8 @@ class ExpertMapView(QWidget):
         return picture
 
     def sizeHint(self) -> QSize:
-        """Return a comfortable size."""
-        return QSize(240, 168) if self._is_small else QSize(700, 480)
+        """Return a small size; the map takes all the room there is."""
+        return QSize(240, 168) if self._is_small else QSize(700, 220)
 
     def minimumSizeHint(self) -> QSize:
         """Return the smallest size in which bands are seen."""

@@ -5,6 +5,7 @@ Pure: time is an argument, in seconds of any clock that only goes forward.
 
 import dataclasses
 import enum
+import math
 from collections import deque
 from collections.abc import Iterable
 
@@ -193,3 +194,15 @@ def _amounts(sample: TelemetrySample) -> tuple[float, ...]:
         sample.drive_bytes_read,
         sum(part.joules for part in sample.energy),
     )
+
+
+def axis(low: float, high: float, max_steps: int = 4) -> tuple[float, float, float]:
+    """Return start, end and step of an axis with round numbers around ``low`` to ``high``.
+
+    The axis starts at 0 unless what is shown lies far above it.
+    """
+    start = 0.0 if low < high * 0.75 else low
+    step = nice_ceiling(max(high - start, high * 0.02) / max_steps)
+    start = math.floor(start / step) * step
+    steps = max(1, math.ceil((high - start) / step - 1e-9))
+    return start, start + steps * step, step

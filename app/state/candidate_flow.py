@@ -46,10 +46,13 @@ class CandidateFlow:
         self._planned_limits: Limits | None = None
         self.candidate: Candidate | None = None
 
-    def drop(self, folder: str) -> None:
-        """Look at another folder; what was asked about the one before is not waited for."""
+    def drop(self, folder: str, kind: PlanKind | None = None) -> None:
+        """Look at another folder; what was asked about the one before is not waited for.
+
+        A ``kind`` is chosen once there are plans; without one the recommended is.
+        """
         self._request_id = None
-        self._set(Candidate(folder))
+        self._set(Candidate(folder, chosen=kind))
         self.resume()
 
     def close(self) -> None:

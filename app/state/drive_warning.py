@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from app.graphs.series import Curve, Totals
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.values import Budgets
 
 MAX_WAIT_RATIO = 0.5
 """Above it, waiting for the drive takes the larger part of the time."""
@@ -143,6 +144,12 @@ def best_remedy(current: PlacementPlan, plans: Sequence[PlacementPlan]) -> Remed
     if best_lower is not None:
         return Remedy(RemedyKind.LOWER_BITS, best_lower)
     return Remedy(RemedyKind.SMALLER_MODEL)
+
+
+def budgets_of(plan: PlacementPlan) -> Budgets:
+    """Return the budgets that make a plan as it is, whatever the planner would choose later."""
+    vram = {plan.device: plan.vram_bytes} if plan.vram_bytes else plan.budgets.vram_bytes
+    return Budgets(ram_bytes=plan.ram_bytes, vram_bytes=vram)
 
 
 def _read_per_token(plan: PlacementPlan) -> float:

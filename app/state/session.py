@@ -167,6 +167,11 @@ class Session(QObject, LoadListener):
         return self._settings.values.context_tokens
 
     @property
+    def limits(self) -> Limits:
+        """The budgets and the context that plans are made for."""
+        return self._limits()
+
+    @property
     def can_answer(self) -> bool:
         """Whether ``start_answer`` would be accepted."""
         return self.stage is Stage.READY
@@ -177,11 +182,11 @@ class Session(QObject, LoadListener):
         self._client.start()
         self.changed.emit()
 
-    def drop_folder(self, folder: str) -> None:
-        """Inspect and plan a folder, beside the loaded model."""
+    def drop_folder(self, folder: str, kind: PlanKind | None = None) -> None:
+        """Inspect and plan a folder, beside the loaded model; choose this or the best plan."""
         self._error = None
         self._start_if_dead()
-        self._candidates.drop(folder)
+        self._candidates.drop(folder, kind)
 
     def close_candidate(self) -> None:
         """Look at no folder any more."""
@@ -333,6 +338,7 @@ class Session(QObject, LoadListener):
         self._answers.stop()
 
     def _limits(self) -> Limits:
+        """Return the budgets and the context that the person chose."""
         values = self._settings.values
         budgets = Budgets(ram_bytes=values.ram_budget_bytes, vram_bytes=values.vram_budget_bytes)
         return Limits(budgets, values.context_tokens)

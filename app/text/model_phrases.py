@@ -1,14 +1,16 @@
 """Phrases with numbers about the model that is loaded and what its answers took."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from app.state.budget_range import dense_bytes
 from app.text.phrases import DOT, tier_name, tier_tooltip
 from app.text.translate import tr
-from app.text.units import percent, size
-from app.text.view_words import MonitorWords
+from app.text.units import power, size
 from app.text.words import StripWords
+from runtime.protocol.chat import GenerationStats
 from runtime.protocol.model import LoadedModel, TierShare
-from runtime.protocol.values import Tier, WeightFormat
+from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.values import WeightFormat
 
 _BITS = {
     WeightFormat.F32: "32",
@@ -25,14 +27,26 @@ def loaded_line(model: LoadedModel) -> str:
     return DOT.join((bits, StripWords.EXACT if model.is_exact else StripWords.NOT_EXACT))
 
 
-def tier_amount(tier: str, num_bytes: int) -> str:
-    """For example ``8.6 GiB RAM``."""
-    return f"{size(num_bytes)} {tier_name(Tier(tier))}"
+def placement(tiers: Sequence[TierShare], plan: PlacementPlan | None) -> str:
+    """Where the experts lie, a line for each tier, and the part that every token uses."""
+    lines = [tier_tooltip(share) for share in tiers if share.bytes]
+    if plan is not None:
+        tier, num_bytes = dense_bytes(plan)
+        if num_bytes:
+            lines.append(
+                tr("Beside the experts, what every token uses: {size} in {tier}").format(
+                    size=size(num_bytes), tier=tier_name(tier)
+                )
+            )
+    return "\n".join(lines)
 
 
-def tiers_tooltip(tiers: Sequence[TierShare]) -> str:
-    """A line for each tier: experts and size."""
-    return "\n".join(tier_tooltip(share) for share in tiers if share.bytes)
+def watts(stats: GenerationStats) -> str:
+    """Mean power during an answer: ``128 W``; empty where nothing is known."""
+    seconds = stats.prefill_s + stats.decode_s
+    if not stats.energy.total_j or seconds <= 0:
+        return ""
+    return power(stats.energy.total_j / seconds)
 
 
 def memory_line(model: LoadedModel) -> str:
@@ -44,21 +58,4 @@ def memory_tooltip(model: LoadedModel) -> str:
     """What that is made of."""
     return tr("{budget} for the model, {base} for the program itself").format(
         budget=size(model.budget_bytes), base=size(model.base_bytes)
-    )
-
-
-def seconds_line(seconds: Mapping[str, float]) -> str:
-    """For example ``computing 88 % · waiting for the drive 12 %``."""
-    names = {
-        "compute": MonitorWords.COMPUTE,
-        "drive_wait": MonitorWords.DRIVE_WAIT,
-        "other": MonitorWords.OTHER,
-    }
-    total = sum(seconds.values())
-    if total <= 0:
-        return ""
-    return DOT.join(
-        f"{names.get(cause, cause)} {percent(amount / total)}"
-        for cause, amount in seconds.items()
-        if amount > 0
     )

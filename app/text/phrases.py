@@ -30,6 +30,13 @@ def tier_name(tier: Tier) -> str:
     return names[tier]
 
 
+def place_name(share: TierShare) -> str:
+    """The name of a tier; a device that is only simulated says so."""
+    name = tier_name(share.tier)
+    is_simulated = share.tier is Tier.VRAM and share.device.startswith("simulated")
+    return f"{name} ({StripWords.SIMULATED})" if is_simulated else name
+
+
 def plan_name(kind: PlanKind) -> str:
     """The name on a plan card."""
     names = {
@@ -41,14 +48,14 @@ def plan_name(kind: PlanKind) -> str:
 
 
 def tier_share(share: TierShare) -> str:
-    """For example ``8.6 GiB RAM``."""
-    return f"{size(share.bytes)} {tier_name(share.tier)}"
+    """For example ``8.6 GiB RAM``, ``0.5 GiB VRAM (simulated)``."""
+    return f"{size(share.bytes)} {place_name(share)}"
 
 
 def tier_tooltip(share: TierShare) -> str:
     """For example ``RAM: 1,204 experts, 8.6 GiB``."""
     return tr("{tier}: {number} experts, {size}").format(
-        tier=tier_name(share.tier), number=count(share.num_experts), size=size(share.bytes)
+        tier=place_name(share), number=count(share.num_experts), size=size(share.bytes)
     )
 
 

@@ -145,6 +145,7 @@ class StripWords:
     VRAM = Word("VRAM")
     RAM = Word("RAM")
     DRIVE = Word("drive")
+    SIMULATED = Word("simulated")
 
 
 class SettingWords:

@@ -30,6 +30,10 @@ QLabel[look="error"] {{ color: {p.error}; }}
 QFrame[look="card"] {{
   background: {p.surface}; border: 1px solid {p.line}; border-radius: {metrics.CARD_RADIUS}px;
 }}
+QFrame[look="warning"] {{
+  background: {p.surface}; border: 1px solid {p.drive};
+  border-radius: {metrics.CARD_RADIUS}px;
+}}
 QFrame[look="card"][isCurrent="true"] {{ border: 1px solid {p.accent}; }}
 QFrame[look="card"]:focus {{ border: 2px solid {p.focus}; }}
 QFrame[look="error"] {{
@@ -86,6 +90,14 @@ QToolButton[look="rail"]:checked {{
   background: {p.own}; color: {p.accent_text}; font-weight: 600;
 }}
 QToolButton[look="rail"]:focus {{ border: 1px solid {p.focus}; }}
+QToolButton[look="segment"] {{ padding: 3px 8px; font-size: {metrics.DIM_PX}px; }}
+QToolButton[look="segment"]:checked {{ background: {p.own}; color: {p.text}; font-weight: 600; }}
+QPushButton[look="warning"] {{
+  background: {p.own}; color: {p.text}; border: 1px solid {p.drive}; border-radius: 9px;
+  padding: 1px 10px; min-height: 16px; font-size: {metrics.DIM_PX}px;
+}}
+QPushButton[look="warning"]:hover {{ background: {p.hover}; }}
+QPushButton[look="warning"]:focus {{ border: 2px solid {p.focus}; padding: 0 9px; }}
 QRadioButton, QCheckBox {{ background: transparent; spacing: 8px; }}
 QRadioButton:focus, QCheckBox:focus {{ color: {p.accent_text}; }}
 QRadioButton::indicator, QCheckBox::indicator {{ width: 14px; height: 14px;

@@ -1,45 +1,24 @@
-"""Cards that say what the last answer took: hits by tier, time, memory."""
+"""The column of cards beside a chat: the expert map, the last answer, time, the drive."""
 
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
 
-from app.text import model_phrases, phrases, units
+from app.state.monitor import Monitor
+from app.text import monitor_phrases, phrases
 from app.text.view_words import MonitorWords
 from app.theme import metrics
 from app.theme.palette import Palette
+from app.views.drive_cards import DriveCard
+from app.views.live_cards import CAUSE_COLOURS
+from app.views.map_card import SmallMapCard
+from app.views.page_clock import PageClock
 from app.views.pieces import Card, label
 from app.views.tier_bar import TierBar
 from runtime.protocol.chat import GenerationStats
-from runtime.protocol.model import LoadedModel
-
-_CAUSE_COLOURS = {"compute": "ram", "drive_wait": "drive", "other": "line"}
-
-
-class PlacementCard(Card):
-    """Where the weights of the loaded model lie."""
-
-    def __init__(self, palette: Palette) -> None:
-        super().__init__(MonitorWords.PLACEMENT)
-        self._bar = TierBar(palette, metrics.BAR_HEIGHT_LARGE)
-        self._text = label("", "dim", is_wrapping=True)
-        self.body.addWidget(self._bar)
-        self.body.addWidget(self._text)
-        self.body.addStretch(1)
-
-    def show_model(self, model: LoadedModel) -> None:
-        """Show the shares of the tiers."""
-        self._bar.show_parts(
-            [(share.tier.value, share.bytes) for share in model.tiers],
-            model_phrases.tiers_tooltip(model.tiers),
-        )
-        self._text.setText(model_phrases.tiers_tooltip(model.tiers))
-
-    def show_palette(self, palette: Palette) -> None:
-        """Draw with another palette."""
-        self._bar.show_palette(palette)
 
 
 class HitsCard(Card):
-    """From which tier the experts of the last answer came."""
+    """From which tier the experts of the last answer came, and what it took."""
 
     def __init__(self, palette: Palette) -> None:
         super().__init__(MonitorWords.LAST_ANSWER)
@@ -47,7 +26,6 @@ class HitsCard(Card):
         self._text = label(MonitorWords.NO_ANSWER, "dim", is_wrapping=True)
         self.body.addWidget(self._bar)
         self.body.addWidget(self._text)
-        self.body.addStretch(1)
 
     def show_answer(self, stats: GenerationStats | None) -> None:
         """Show the shares of an answer; None before the first."""
@@ -65,7 +43,7 @@ class HitsCard(Card):
 
 
 class TimeCard(Card):
-    """Where the time of the last answer went."""
+    """Where the time goes: of the tokens being written, else of the last answer."""
 
     def __init__(self, palette: Palette) -> None:
         super().__init__(MonitorWords.TIME)
@@ -73,13 +51,14 @@ class TimeCard(Card):
         self._text = label(MonitorWords.NO_ANSWER, "dim", is_wrapping=True)
         self.body.addWidget(self._bar)
         self.body.addWidget(self._text)
-        self.body.addStretch(1)
 
-    def show_answer(self, stats: GenerationStats | None) -> None:
-        """Show the split of an answer; None before the first."""
-        seconds = stats.seconds if stats is not None else {}
-        line = model_phrases.seconds_line(seconds) or MonitorWords.NO_ANSWER
-        parts = [(_CAUSE_COLOURS.get(cause, "line"), value) for cause, value in seconds.items()]
+    def show_seconds(self, seconds: dict[str, float]) -> None:
+        """Show a split; an empty one before the first answer."""
+        line = monitor_phrases.time_shares(seconds) or MonitorWords.NO_ANSWER
+        parts = [
+            (CAUSE_COLOURS.get(cause, "line"), amount)
+            for cause, amount in monitor_phrases.in_order(seconds)
+        ]
         self._bar.show_parts(parts, line)
         self._text.setText(line)
 
@@ -88,64 +67,60 @@ class TimeCard(Card):
         self._bar.show_palette(palette)
 
 
-class MemoryCard(Card):
-    """What the last answer needed of the RAM budget."""
+class AnswerCards(QScrollArea):
+    """The column beside a chat; measures only while it is seen."""
 
-    def __init__(self, palette: Palette) -> None:
-        super().__init__(MonitorWords.MEMORY)
-        self._bar = TierBar(palette, metrics.BAR_HEIGHT_LARGE)
-        self._text = label("", "dim", is_wrapping=True)
-        self.body.addWidget(self._bar)
-        self.body.addWidget(self._text)
-        self.body.addStretch(1)
+    map_clicked = Signal()
 
-    def show_model(self, model: LoadedModel) -> None:
-        """Show budget and base."""
-        self._text.setText(model_phrases.memory_tooltip(model))
-        self._bar.show_parts(
-            [("ram", model.budget_bytes), ("line", model.base_bytes)], self._text.text()
-        )
-
-    def show_answer(self, stats: GenerationStats | None) -> None:
-        """Show the most that was held during an answer."""
-        if stats is None:
-            return
-        line = units.size_of(stats.peak_bytes, stats.budget_bytes)
-        self._bar.show_parts([("ram", stats.peak_bytes)], line, stats.budget_bytes)
-
-    def show_palette(self, palette: Palette) -> None:
-        """Draw with another palette."""
-        self._bar.show_palette(palette)
-
-
-class AnswerCards(QWidget):
-    """The column of cards beside a chat."""
-
-    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+    def __init__(self, monitor: Monitor, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._placement = PlacementCard(palette)
+        self._monitor = monitor
+        self._drawn_sample = -1
+        self._answer_seconds: dict[str, float] = {}
+        self.map_card = SmallMapCard(palette)
+        self.map_card.clicked.connect(self.map_clicked)
         self._hits = HitsCard(palette)
         self._time = TimeCard(palette)
-        layout = QVBoxLayout(self)
+        self.drive = DriveCard(monitor)
+        inside = QWidget()
+        layout = QVBoxLayout(inside)
         layout.setContentsMargins(0, 14, 14, 12)
         layout.setSpacing(metrics.GAP)
-        for card in (self._placement, self._hits, self._time):
+        for card in (self.map_card, self._hits, self._time, self.drive):
             layout.addWidget(card)
         layout.addStretch(1)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setWidget(inside)
         self.setFixedWidth(metrics.SIDE_WIDTH + 14)
-
-    def show_model(self, model: LoadedModel | None) -> None:
-        """Show a loaded model; the cards hide while there is none."""
-        self.setVisible(model is not None)
-        if model is not None:
-            self._placement.show_model(model)
+        self.clock = PageClock(self)
+        self.clock.fast.connect(self._draw)
+        self.clock.slow.connect(self._show_numbers)
 
     def show_answer(self, stats: GenerationStats | None) -> None:
         """Show what the last answer took."""
+        self._answer_seconds = stats.seconds if stats is not None else {}
         self._hits.show_answer(stats)
-        self._time.show_answer(stats)
+        self._time.show_seconds(self._answer_seconds)
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
-        for card in (self._placement, self._hits, self._time):
-            card.show_palette(palette)
+        self.map_card.show_palette(palette)
+        self._hits.show_palette(palette)
+        self._time.show_palette(palette)
+
+    def _draw(self) -> None:
+        telemetry = self._monitor.telemetry
+        if telemetry.num_samples != self._drawn_sample and not self.window().isMinimized():
+            self._drawn_sample = telemetry.num_samples
+            is_simulated = self._monitor.is_device_simulated
+            self.map_card.show_map(telemetry.experts, is_simulated=is_simulated)
+
+    def _show_numbers(self) -> None:
+        telemetry = self._monitor.telemetry
+        totals = telemetry.series.recent(telemetry.now_s)
+        if totals.num_tokens:
+            self._time.show_seconds(totals.seconds)
+        else:
+            self._time.show_seconds(self._answer_seconds)

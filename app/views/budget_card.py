@@ -1,51 +1,115 @@
-"""The RAM slider and the context, with their consequence in words while they move."""
+"""The budgets and the context of a plan, with their consequence in words while they move."""
 
-from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QSlider
+from PySide6.QtCore import QSignalBlocker, QTimer, Signal
+from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.text import phrases, units
+from app.state.budget_range import BudgetRange, ram_range, vram_range
+from app.text import drive_phrases, phrases, units
+from app.text.monitor_words import BudgetWords, LiveWords
 from app.text.words import ModelWords
+from app.theme.palette import Palette
 from app.views.pieces import Card, label
+from app.views.tier_slider import TierSlider
+from runtime.protocol.machine import DeviceReport, MachineReport
 from runtime.protocol.plan import PlacementPlan
 
-STEPS = 200
-SETTLE_MS = 120
-"""The plan is asked for when the slider has rested this long."""
 CONTEXT_CHOICES = (1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+
+SEND_EVERY_MS = 80
+"""While the slider moves, plans are asked for no more often than this."""
+
+
+class PlannedBudget(QWidget):
+    """One slider, its value, and whether the planner chooses."""
+
+    changed = Signal(object)
+    """Bytes, or None for automatic; while the slider moves."""
+
+    def __init__(self, palette: Palette, colour: str, name: str, *, is_from_zero: bool) -> None:
+        super().__init__()
+        self.slider = TierSlider(palette, colour, name, is_from_zero=is_from_zero)
+        self.slider.moved_to.connect(self._on_moved)
+        self.automatic = QCheckBox(ModelWords.RAM_AUTOMATIC)
+        self.automatic.setAccessibleName(f"{name}: {ModelWords.RAM_AUTOMATIC}")
+        self.automatic.setChecked(True)
+        self.automatic.toggled.connect(self._on_automatic_toggled)
+        self._pause = QTimer(self)
+        self._pause.setSingleShot(True)
+        self._pause.setInterval(SEND_EVERY_MS)
+        self._pause.timeout.connect(lambda: self.changed.emit(self.slider.chosen_bytes()))
+        self._name = label(name, "strong")
+        self._value = label("", "strong")
+        self._facts = label("", "dim", is_wrapping=True)
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(self._name)
+        head.addWidget(self._value)
+        head.addStretch(1)
+        head.addWidget(self.automatic)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        layout.addLayout(head)
+        layout.addWidget(self.slider)
+        layout.addWidget(self._facts)
+
+    def show_budget(
+        self, name: str, bounds: BudgetRange, planned_bytes: int, budget_bytes: int | None
+    ) -> None:
+        """Show what a plan takes under a budget; the slider stays where the person holds it."""
+        self._name.setText(name)
+        self.slider.setAccessibleName(name)
+        self.slider.show_range(bounds)
+        if not self.slider.is_held and not self._pause.isActive():
+            with QSignalBlocker(self.automatic):
+                self.automatic.setChecked(budget_bytes is None)
+            shown = planned_bytes if budget_bytes is None else budget_bytes
+            self.slider.show_bytes(shown)
+            self._value.setText(units.gib(shown))
+        self._facts.setText(
+            drive_phrases.budget_facts(
+                bounds.total_bytes, bounds.others_bytes, bounds.reserve_bytes
+            )
+        )
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self.slider.show_palette(palette)
+
+    def _on_moved(self, num_bytes: int) -> None:
+        with QSignalBlocker(self.automatic):
+            self.automatic.setChecked(False)
+        self._value.setText(units.gib(num_bytes))
+        if not self._pause.isActive():
+            self._pause.start()
+
+    def _on_automatic_toggled(self, is_automatic: bool) -> None:
+        self._pause.stop()
+        self.changed.emit(None if is_automatic else self.slider.chosen_bytes())
 
 
 class BudgetCard(Card):
-    """RAM budget between what a plan needs at least and what holds every expert."""
+    """VRAM and RAM budget of a plan, and the context."""
 
     ram_changed = Signal(object)
     """Bytes, or None for automatic."""
+    vram_changed = Signal(str, object)
+    """The device, and bytes or None for automatic."""
     context_changed = Signal(int)
     """Tokens, 0 for automatic."""
 
-    def __init__(self) -> None:
-        super().__init__(ModelWords.RAM_BUDGET)
-        self._plan: PlacementPlan | None = None
-        self._max_bytes = 0
-        self._slider = QSlider(Qt.Orientation.Horizontal)
-        self._slider.setRange(0, STEPS)
-        self._slider.setAccessibleName(ModelWords.RAM_BUDGET)
-        self._slider.valueChanged.connect(self._on_moved)
-        self._automatic = QCheckBox(ModelWords.RAM_AUTOMATIC)
-        self._automatic.setChecked(True)
-        self._automatic.toggled.connect(self._on_automatic_toggled)
-        self._value = label("", "strong")
+    def __init__(self, palette: Palette) -> None:
+        super().__init__(BudgetWords.TITLE)
+        self._device = ""
+        self.vram = PlannedBudget(palette, "vram", BudgetWords.VRAM, is_from_zero=True)
+        self.vram.changed.connect(lambda given: self.vram_changed.emit(self._device, given))
+        self.vram.hide()
+        self.ram = PlannedBudget(palette, "ram", ModelWords.RAM_BUDGET, is_from_zero=False)
+        self.ram.changed.connect(self.ram_changed)
+        self._unused = label("", "", is_wrapping=True)
         self._line = label("", "dim", is_wrapping=True)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(SETTLE_MS)
-        self._timer.timeout.connect(self._emit_ram)
-        row = QHBoxLayout()
-        row.setSpacing(12)
-        row.addWidget(self._slider, 1)
-        row.addWidget(self._value)
-        row.addWidget(self._automatic)
-        self.body.addLayout(row)
-        self.body.addWidget(self._line)
+        for widget in (self.vram, self._unused, self.ram, self._line):
+            self.body.addWidget(widget)
         self._context = QComboBox()
         self._context.setAccessibleName(ModelWords.CONTEXT)
         self._context.activated.connect(self._on_context_chosen)
@@ -55,29 +119,29 @@ class BudgetCard(Card):
         context_row.addWidget(label(ModelWords.CONTEXT_EXPLAINED, "dim", is_wrapping=True), 1)
         self.body.addLayout(context_row)
 
-    def show_plan(
-        self,
-        plan: PlacementPlan,
-        *,
-        budget_bytes: int | None,
-        context_tokens: int,
-        max_context_tokens: int,
-    ) -> None:
-        """Show what a plan takes; the slider stays where the person holds it."""
-        self._plan = plan
-        self._max_bytes = max(plan.all_ram_bytes, plan.min_ram_bytes)
-        is_held = self._slider.isSliderDown() or self._timer.isActive()
-        with QSignalBlocker(self._slider), QSignalBlocker(self._automatic):
-            if not is_held:
-                self._automatic.setChecked(budget_bytes is None)
-                shown = plan.ram_bytes if budget_bytes is None else budget_bytes
-                self._slider.setValue(self._step_of(shown))
-                self._value.setText(units.gib(shown))
-        self._slider.setEnabled(self._max_bytes > plan.min_ram_bytes)
+    def show_ram(self, plan: PlacementPlan, machine: MachineReport, budget: int | None) -> None:
+        """Show what a plan takes of the RAM."""
+        self.ram.show_budget(
+            ModelWords.RAM_BUDGET, ram_range(machine, plan), plan.ram_bytes, budget
+        )
         self._line.setText(phrases.ram_budget_line(plan))
-        self._show_contexts(context_tokens, plan.context_tokens, max_context_tokens)
 
-    def _show_contexts(self, wanted: int, planned: int, most: int) -> None:
+    def show_vram(
+        self, plan: PlacementPlan, device: DeviceReport | None, budget: int | None
+    ) -> None:
+        """Show what a plan takes of the device; nothing where there is none."""
+        self.vram.setVisible(device is not None)
+        self._unused.setVisible(device is not None and not plan.vram_bytes)
+        if device is None:
+            return
+        self._device = device.device
+        suffix = f" ({LiveWords.SIMULATED})" if device.is_simulated else ""
+        name = f"{BudgetWords.VRAM}{suffix}"
+        self.vram.show_budget(name, vram_range(device, plan), plan.vram_bytes, budget)
+        self._unused.setText(drive_phrases.vram_unused(plan.min_vram_bytes))
+
+    def show_context(self, wanted: int, planned: int, most: int) -> None:
+        """Show the contexts to choose from."""
         choices = [tokens for tokens in CONTEXT_CHOICES if tokens < most] + [most]
         if wanted and wanted not in choices:
             choices = sorted([*choices, wanted])
@@ -89,31 +153,10 @@ class BudgetCard(Card):
                 self._context.addItem(units.tokens(tokens), tokens)
             self._context.setCurrentIndex(max(0, self._context.findData(wanted)))
 
-    def _bytes_of(self, step: int) -> int:
-        if self._plan is None:
-            return 0
-        least = self._plan.min_ram_bytes
-        return least + round((self._max_bytes - least) * step / STEPS)
-
-    def _step_of(self, num_bytes: int) -> int:
-        if self._plan is None or self._max_bytes <= self._plan.min_ram_bytes:
-            return STEPS
-        least = self._plan.min_ram_bytes
-        return round((num_bytes - least) / (self._max_bytes - least) * STEPS)
-
-    def _on_moved(self, step: int) -> None:
-        with QSignalBlocker(self._automatic):
-            self._automatic.setChecked(False)
-        self._value.setText(units.gib(self._bytes_of(step)))
-        self._timer.start()
-
-    def _emit_ram(self) -> None:
-        if not self._automatic.isChecked():
-            self.ram_changed.emit(self._bytes_of(self._slider.value()))
-
-    def _on_automatic_toggled(self, is_automatic: bool) -> None:
-        self._timer.stop()
-        self.ram_changed.emit(None if is_automatic else self._bytes_of(self._slider.value()))
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self.vram.show_palette(palette)
+        self.ram.show_palette(palette)
 
     def _on_context_chosen(self, index: int) -> None:
         self.context_changed.emit(int(self._context.itemData(index)))

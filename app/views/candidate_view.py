@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QScrollArea, QVBoxLayout, QWidget
 
+from app.state.budget_range import used_device
 from app.state.candidate import Candidate
+from app.state.candidate_flow import Limits
 from app.state.progress import Progress
 from app.text import phrases
 from app.text.errors import reason_text, sentence
@@ -17,6 +19,7 @@ from app.views.pieces import Card, button, clear_layout, label
 from app.views.plan_card import PlanCard
 from app.views.progress_text import progress_name
 from runtime.protocol.errors import ErrorReport
+from runtime.protocol.machine import MachineReport
 
 
 class CandidateView(QWidget):
@@ -27,6 +30,7 @@ class CandidateView(QWidget):
     cancel_wanted = Signal()
     unload_wanted = Signal()
     ram_changed = Signal(object)
+    vram_changed = Signal(str, object)
     context_changed = Signal(int)
     folder_wanted = Signal()
 
@@ -41,8 +45,9 @@ class CandidateView(QWidget):
         self._plans = QVBoxLayout()
         for part in (self._found, self._plans):
             part.setSpacing(metrics.GAP)
-        self._budget = BudgetCard()
+        self._budget = BudgetCard(palette)
         self._budget.ram_changed.connect(self.ram_changed)
+        self._budget.vram_changed.connect(self.vram_changed)
         self._budget.context_changed.connect(self.context_changed)
         self._reasons = Card(ModelWords.WHY)
         self._reason_text = label("", is_wrapping=True)
@@ -97,8 +102,8 @@ class CandidateView(QWidget):
         *,
         loaded_folder: str,
         is_busy: bool,
-        budget_bytes: int | None,
-        context_tokens: int,
+        machine: MachineReport | None,
+        limits: Limits,
     ) -> None:
         """Show a folder; ``is_busy`` while something is being prepared, loaded or ended."""
         if candidate != self._candidate:
@@ -106,14 +111,18 @@ class CandidateView(QWidget):
             self._show_found(candidate)
             self._show_plans(candidate)
         plan = candidate.chosen_plan or (candidate.plans[0] if candidate.plans else None)
-        self._budget.setVisible(plan is not None and plan.min_ram_bytes > 0)
-        if plan is not None and candidate.report is not None:
-            self._budget.show_plan(
-                plan,
-                budget_bytes=budget_bytes,
-                context_tokens=context_tokens,
-                max_context_tokens=candidate.report.max_context_tokens,
+        has_budget = plan is not None and plan.min_ram_bytes > 0 and machine is not None
+        self._budget.setVisible(has_budget)
+        if plan is not None and machine is not None and candidate.report is not None:
+            device = used_device(machine)
+            budgets = limits.budgets
+            vram = budgets.vram_bytes.get(device.device) if device is not None else None
+            self._budget.show_vram(plan, device, vram)
+            self._budget.show_ram(plan, machine, budgets.ram_bytes)
+            self._budget.show_context(
+                limits.context_tokens, plan.context_tokens, candidate.report.max_context_tokens
             )
+        if plan is not None:
             self._reason_text.setText("\n".join(reason_text(reason) for reason in plan.reasons))
         has_reasons = plan is not None and bool(plan.reasons)
         self._why.setVisible(has_reasons and not is_busy)
@@ -151,6 +160,7 @@ class CandidateView(QWidget):
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self._palette = palette
+        self._budget.show_palette(palette)
         if self._candidate is not None:
             self._show_plans(self._candidate)
 

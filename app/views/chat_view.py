@@ -14,9 +14,10 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.chat import ChatState
-from app.state.session import Session
+from app.state.drive_warning import use_of_answer
+from app.state.monitor import Monitor
 from app.state.stages import Stage
-from app.text import phrases
+from app.text import drive_phrases, phrases
 from app.text.errors import sentence
 from app.text.view_words import DialogWords, LinkWords
 from app.text.words import ChatWords, ModelWords, ShellWords, StripWords
@@ -39,20 +40,22 @@ class ChatView(QWidget):
     """Shows ``ChatState`` and the stage of ``Session``; passes what the person wants to them."""
 
     models_wanted = Signal()
+    monitor_wanted = Signal()
 
     def __init__(
-        self, chat: ChatState, session: Session, palette: Palette, parent: QWidget | None = None
+        self, chat: ChatState, monitor: Monitor, palette: Palette, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._chat = chat
-        self._session = session
+        self._monitor = monitor
+        self._session = monitor.session
         self.setProperty("look", "page")
         self.chat_list = ChatList()
-        self.messages = MessageList(palette)
+        self.messages = MessageList(palette, self._drive_note)
         self.composer = Composer()
         self.notice = NoticeBar(palette)
         self._empty = EmptyState()
-        self._cards = AnswerCards(palette)
+        self.cards = AnswerCards(monitor, palette)
         self._shown_chat_id: int | None = None
         self._build()
         self._connect()
@@ -70,7 +73,7 @@ class ChatView(QWidget):
         """Draw with another palette."""
         self.messages.show_palette(palette)
         self.notice.show_palette(palette)
-        self._cards.show_palette(palette)
+        self.cards.show_palette(palette)
 
     def _build(self) -> None:
         stack_holder = QWidget()
@@ -92,7 +95,7 @@ class ChatView(QWidget):
         layout.setSpacing(0)
         layout.addWidget(self.chat_list)
         layout.addLayout(middle, 1)
-        layout.addWidget(self._cards)
+        layout.addWidget(self.cards)
 
     def _connect(self) -> None:
         chat, session = self._chat, self._session
@@ -118,6 +121,7 @@ class ChatView(QWidget):
         self.messages.variant_wanted.connect(chat.show_variant)
         self.messages.link_clicked.connect(self._on_link_clicked)
         self._empty.acted.connect(self.models_wanted)
+        self.cards.map_clicked.connect(self.monitor_wanted)
 
     # showing
 
@@ -139,7 +143,7 @@ class ChatView(QWidget):
         self.messages.show_messages(chat.messages, is_other_chat=is_other)
         self._stack.setCurrentWidget(self.messages if chat.messages else self._empty)
         self.composer.show_draft(chat.draft)
-        self._cards.show_answer(self.last_stats())
+        self.cards.show_answer(self.last_stats())
         self._show_asking()
 
     def _show_asking(self) -> None:
@@ -156,7 +160,6 @@ class ChatView(QWidget):
 
     def _show_stage(self) -> None:
         session = self._session
-        self._cards.show_model(session.loaded)
         self._fit_cards()
         self._show_asking()
         if session.loaded is not None:
@@ -176,9 +179,16 @@ class ChatView(QWidget):
                 ChatWords.NO_MODEL_TITLE, ChatWords.NO_MODEL_TEXT, ChatWords.CHOOSE_MODEL
             )
 
+    def _drive_note(self, stats: GenerationStats) -> str:
+        """Return what the line under an answer says about the drive."""
+        monitor = self._monitor
+        if not monitor.drive.is_answer_warned(stats):
+            return ""
+        return drive_phrases.answer_note(use_of_answer(stats), *monitor.tariff)
+
     def _fit_cards(self) -> None:
         has_room = self.width() >= MIN_WIDTH_WITH_CARDS
-        self._cards.setVisible(has_room and self._session.loaded is not None)
+        self.cards.setVisible(has_room and self._session.loaded is not None)
 
     # what happened
 
@@ -189,7 +199,7 @@ class ChatView(QWidget):
     def _on_answer_ended(self) -> None:
         if self._chat.messages:
             self.messages.grow(self._chat.messages[-1])
-        self._cards.show_answer(self.last_stats())
+        self.cards.show_answer(self.last_stats())
         self._show_asking()
 
     def _on_failed(self, error: ErrorReport) -> None:

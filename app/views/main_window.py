@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
@@ -23,6 +23,8 @@ class MainWindow(QMainWindow):
     search_wanted = Signal()
     open_wanted = Signal()
     page_shown = Signal(object)
+    seen_changed = Signal(bool)
+    """The window is on the screen, or minimised."""
 
     def __init__(self, palette: Palette) -> None:
         super().__init__()
@@ -106,6 +108,12 @@ class MainWindow(QMainWindow):
             shortcut.activated.connect(signal)
         quit_shortcut = QShortcut(QKeySequence("Ctrl+Q"), self)
         quit_shortcut.activated.connect(self.close)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Tell when the window is minimised or shown again."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.WindowStateChange:
+            self.seen_changed.emit(not self.isMinimized())
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Tell that the window goes; nothing has to be confirmed, because nothing is lost."""

@@ -1,6 +1,6 @@
 """The messages of the open chat in one scrolling column."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
@@ -11,6 +11,7 @@ from app.theme import metrics
 from app.theme.palette import Palette
 from app.views.message_view import MessageView
 from app.views.pieces import button, label
+from runtime.protocol.chat import GenerationStats
 
 MAX_DRAWN_MESSAGES = 40
 """Earlier ones are drawn when asked for, so that a long chat opens at once."""
@@ -24,9 +25,15 @@ class MessageList(QScrollArea):
     variant_wanted = Signal(object, int)
     link_clicked = Signal(str)
 
-    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        palette: Palette,
+        note: Callable[[GenerationStats], str],
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._palette = palette
+        self._note = note
         self._views: list[MessageView] = []
         self._messages: tuple[Message, ...] = ()
         self._max_drawn = MAX_DRAWN_MESSAGES
@@ -114,7 +121,7 @@ class MessageList(QScrollArea):
             view.show_palette(palette)
 
     def _new_view(self, message: Message) -> MessageView:
-        view = MessageView(message, self._palette)
+        view = MessageView(message, self._palette, self._note)
         view.edit_wanted.connect(self.edit_wanted)
         view.regenerate_wanted.connect(self.regenerate_wanted)
         view.variant_wanted.connect(self.variant_wanted)

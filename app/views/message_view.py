@@ -1,5 +1,7 @@
 """One message: the person's words in a bubble, or an answer with what it took."""
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
@@ -12,7 +14,7 @@ from app.text.words import ChatWords
 from app.theme.palette import Palette
 from app.views.markdown_view import MarkdownView
 from app.views.pieces import IconButton, label
-from runtime.protocol.chat import Role
+from runtime.protocol.chat import GenerationStats, Role
 
 MAX_BUBBLE_WIDTH = 528
 
@@ -65,7 +67,10 @@ class _Actions(QWidget):
 
 
 class MessageView(QFrame):
-    """One message of the open chat, growing while it is written."""
+    """One message of the open chat, growing while it is written.
+
+    ``note`` says what has to be added to the line under an answer, if anything.
+    """
 
     edit_wanted = Signal(object)
     regenerate_wanted = Signal()
@@ -73,9 +78,16 @@ class MessageView(QFrame):
     """Message id, and one step forward or back."""
     link_clicked = Signal(str)
 
-    def __init__(self, message: Message, palette: Palette, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        message: Message,
+        palette: Palette,
+        note: Callable[[GenerationStats], str],
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._palette = palette
+        self._note = note
         self._message = message
         self._shown_answer = ""
         self._layout = QVBoxLayout(self)
@@ -234,7 +246,7 @@ class MessageView(QFrame):
         }
         parts = [ends.get(message.end, "")]
         if message.stats is not None:
-            parts.append(phrases.stats_line(message.stats))
+            parts += [phrases.stats_line(message.stats), self._note(message.stats)]
             self._line.setToolTip(phrases.stats_tooltip(message.stats))
         self._line.setText(phrases.DOT.join(part for part in parts if part))
         self._actions.show()

@@ -87,6 +87,7 @@ class ModelsView(QWidget):
         self._empty.acted.connect(self.drop_zone.choose)
         view.plan_chosen.connect(session.choose_plan)
         view.ram_changed.connect(session.set_ram_budget)
+        view.vram_changed.connect(session.set_vram_budget)
         view.context_changed.connect(session.set_context)
         view.cancel_wanted.connect(session.cancel)
         view.unload_wanted.connect(session.unload)
@@ -131,8 +132,8 @@ class ModelsView(QWidget):
                 candidate,
                 loaded_folder=self._loaded_folder(),
                 is_busy=session.stage in _BUSY,
-                budget_bytes=session.ram_budget_bytes,
-                context_tokens=session.context_tokens,
+                machine=session.machine,
+                limits=session.limits,
             )
         self._show_progress()
         self._show_library()

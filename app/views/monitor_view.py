@@ -1,59 +1,198 @@
-"""The Monitor page: where the weights lie and what the last answer took."""
+"""The Monitor page: which experts are hot, where they lie, what moves and what it costs."""
 
-from PySide6.QtWidgets import QGridLayout, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QFrame,
+    QHBoxLayout,
+    QScrollArea,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
 
-from app.state.session import Session
+from app.state.monitor import Monitor
+from app.text import monitor_phrases
+from app.text.monitor_words import LiveWords
 from app.text.view_words import MonitorWords
 from app.theme import metrics
 from app.theme.palette import Palette
-from app.views.answer_cards import HitsCard, MemoryCard, PlacementCard, TimeCard
+from app.views.drive_cards import DriveWarningCard
 from app.views.empty_state import EmptyState
+from app.views.live_budget_card import LiveBudgetCard
+from app.views.live_cards import EnergyCard, HitCard, NotesCard, ThroughputCard, TokenCard
+from app.views.map_card import MapCard
+from app.views.page_clock import PageClock
+from app.views.pieces import button, label
 from runtime.protocol.chat import GenerationStats
+from runtime.protocol.telemetry import RateLimits
+from runtime.protocol.values import Tier
+
+MIN_WIDTH_OF_TWO_COLUMNS = 980
+NUMBERS_BACK_S = 1.0
+COSTS_BACK_S = 10.0
+MAP_HEIGHT_IN_ONE_COLUMN = 280
+PLOT_HEIGHT_IN_ONE_COLUMN = 140
 
 
 class MonitorView(QWidget):
-    """Cards about the loaded model and its last answer."""
+    """Draws ``Monitor`` ten times a second while it is seen; its numbers change twice a second."""
 
-    def __init__(self, session: Session, palette: Palette, parent: QWidget | None = None) -> None:
+    remedy_wanted = Signal(object)
+
+    def __init__(self, monitor: Monitor, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._session = session
+        self._monitor = monitor
+        self._drawn_sample = -1
         self.setProperty("look", "page")
-        self._placement = PlacementCard(palette)
-        self._hits = HitsCard(palette)
-        self._time = TimeCard(palette)
-        self._memory = MemoryCard(palette)
+        self.warning = DriveWarningCard(monitor, palette)
+        self.warning.remedy_wanted.connect(self.remedy_wanted)
+        self.map_card = MapCard(palette)
+        self.hits = [
+            HitCard(palette, Tier.VRAM, LiveWords.FROM_VRAM),
+            HitCard(palette, Tier.RAM, LiveWords.FROM_RAM),
+            HitCard(palette, Tier.DRIVE, LiveWords.FROM_DRIVE),
+        ]
+        self.throughput = ThroughputCard(palette)
+        self.energy = EnergyCard(palette)
+        self.token = TokenCard(palette)
+        self.budgets = LiveBudgetCard(monitor, palette)
+        self.notes = NotesCard()
         self._empty = EmptyState()
         self._empty.show_state(MonitorWords.EMPTY_TITLE, MonitorWords.EMPTY_TEXT)
-        cards = QWidget()
-        grid = QGridLayout()
-        grid.setSpacing(metrics.GAP)
-        for index, card in enumerate((self._placement, self._memory, self._hits, self._time)):
-            grid.addWidget(card, index // 2, index % 2)
-        column = QVBoxLayout(cards)
-        column.setContentsMargins(metrics.PAGE_MARGIN, 14, metrics.PAGE_MARGIN, metrics.PAGE_MARGIN)
-        column.addLayout(grid)
-        column.addStretch(1)
-        self._cards = cards
+        self.pause_button = button(LiveWords.PAUSE, "quiet")
+        self.pause_button.clicked.connect(self._on_pause_clicked)
+        self._paused = label(LiveWords.PAUSED, "dim")
+        self._paused.hide()
+        self._build()
+        self.clock = PageClock(self)
+        self.clock.fast.connect(self._draw)
+        self.clock.slow.connect(self._show_numbers)
+        monitor.session.changed.connect(self._show_model)
+        monitor.telemetry.noted.connect(self._show_notes)
+        self._show_model()
+        self._show_notes()
+
+    def _build(self) -> None:
+        hits = QHBoxLayout()
+        hits.setSpacing(metrics.GAP)
+        for card in self.hits:
+            hits.addWidget(card, 1)
+        left = QVBoxLayout()
+        left.setSpacing(metrics.GAP)
+        left.addWidget(self.map_card, 1)
+        left.addWidget(self.budgets)
+        self.map_card.add_action(self.pause_button)
+        right = QVBoxLayout()
+        right.setSpacing(metrics.GAP)
+        right.addLayout(hits)
+        right.addWidget(self.throughput, 1)
+        right.addWidget(self.energy, 1)
+        right.addWidget(self.token)
+        right.addWidget(self.notes)
+        columns = self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        columns.setSpacing(metrics.GAP)
+        columns.addLayout(left, 60)
+        columns.addLayout(right, 40)
+        inside = QWidget()
+        page = QVBoxLayout(inside)
+        page.setContentsMargins(metrics.PAGE_MARGIN, 14, metrics.PAGE_MARGIN, metrics.PAGE_MARGIN)
+        page.setSpacing(metrics.GAP)
+        page.addWidget(self.warning)
+        page.addWidget(self._paused)
+        page.addLayout(columns, 1)
+        self._scroll = QScrollArea()
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setWidget(inside)
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self._empty)
-        self._stack.addWidget(cards)
-        session.changed.connect(self._show_model)
-        self._show_model()
+        self._stack.addWidget(self._scroll)
 
     def show_answer(self, stats: GenerationStats | None) -> None:
-        """Show what the last answer took."""
-        self._hits.show_answer(stats)
-        self._time.show_answer(stats)
-        self._memory.show_answer(stats)
+        """Show what the last answer took where nothing newer was measured."""
+        telemetry = self._monitor.telemetry
+        totals = telemetry.series.recent(telemetry.now_s, COSTS_BACK_S)
+        if stats is None or totals.num_tokens:
+            return
+        self.token.show_time(stats.seconds, stats.decode_tokens_per_s)
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
-        for card in (self._placement, self._hits, self._time, self._memory):
+        self.warning.show_palette(palette)
+        self.map_card.show_palette(palette)
+        self.throughput.show_palette(palette)
+        self.energy.show_palette(palette)
+        self.token.show_palette(palette)
+        self.budgets.show_palette(palette)
+        for card in self.hits:
             card.show_palette(palette)
 
     def _show_model(self) -> None:
-        model = self._session.loaded
-        self._stack.setCurrentWidget(self._cards if model is not None else self._empty)
-        if model is not None:
-            self._placement.show_model(model)
-            self._memory.show_model(model)
+        is_loaded = self._monitor.session.loaded is not None
+        self._stack.setCurrentWidget(self._scroll if is_loaded else self._empty)
+
+    def _show_notes(self) -> None:
+        self.notes.show_notes(self._monitor.telemetry.notes)
+
+    def _draw(self) -> None:
+        """Draw map and curves, if something was measured since they were drawn last."""
+        telemetry = self._monitor.telemetry
+        if telemetry.num_samples == self._drawn_sample or self.window().isMinimized():
+            return
+        self._drawn_sample = telemetry.num_samples
+        now_s = telemetry.now_s
+        self.map_card.show_map(telemetry.experts, is_simulated=self._monitor.is_device_simulated)
+        self.throughput.show_curves(telemetry.series, now_s, has_device=self._has_device())
+        self.energy.show_curves(telemetry.series, now_s)
+
+    def _show_numbers(self) -> None:
+        telemetry = self._monitor.telemetry
+        now_s = telemetry.now_s
+        totals = telemetry.series.recent(now_s, NUMBERS_BACK_S)
+        latest = telemetry.latest
+        for card, tier in zip(self.hits, Tier, strict=True):
+            is_simulated_tier = tier is Tier.VRAM and self._monitor.is_device_simulated
+            card.show_totals(totals, is_simulated=is_simulated_tier)
+        self.throughput.show_numbers(
+            totals,
+            latest.limits if latest is not None else RateLimits(),
+            has_device=self._has_device(),
+        )
+        self.energy.show_numbers(totals, self._cost_line())
+        self.token.show_time(totals.seconds, totals.decode_tokens_per_s)
+        self.map_card.show_numbers()
+
+    def _cost_line(self) -> str:
+        """Return energy and cost of a thousand tokens, over the last seconds of writing."""
+        use = self._monitor.drive.use
+        if use is None or use.total_j <= 0:
+            return ""
+        cost = self._monitor.cost_per_1000_tokens(use)
+        currency = self._monitor.tariff[1]
+        return monitor_phrases.energy_cost(use.wh_per_1000_tokens, cost, currency)
+
+    def _has_device(self) -> bool:
+        plan = self._monitor.session.loaded_plan
+        return plan is not None and plan.vram_bytes > 0
+
+    def _on_pause_clicked(self) -> None:
+        is_paused = not self.clock.is_paused
+        self.clock.pause(is_paused)
+        name = LiveWords.GO_ON if is_paused else LiveWords.PAUSE
+        self.pause_button.setText(name)
+        self.pause_button.setAccessibleName(name)
+        self._paused.setVisible(is_paused)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Stand in one or two columns."""
+        super().resizeEvent(event)
+        is_wide = self.width() >= MIN_WIDTH_OF_TWO_COLUMNS
+        side_by_side = QBoxLayout.Direction.LeftToRight
+        direction = side_by_side if is_wide else QBoxLayout.Direction.TopToBottom
+        if self._columns.direction() is not direction:
+            self._columns.setDirection(direction)
+            self.map_card.map.setMinimumHeight(0 if is_wide else MAP_HEIGHT_IN_ONE_COLUMN)
+            for card in (self.throughput, self.energy):
+                card.plot.setMinimumHeight(0 if is_wide else PLOT_HEIGHT_IN_ONE_COLUMN)

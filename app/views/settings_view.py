@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.settings import SettingsState, ThemeChoice
+from app.text.monitor_words import DriveWords
 from app.text.view_words import DialogWords
 from app.text.words import SettingWords
 from app.theme import metrics
@@ -90,7 +91,7 @@ class SettingsView(QWidget):
     @staticmethod
     def _row(grid: QGridLayout, name: str, field: QWidget, hint: str = "") -> None:
         row = grid.rowCount()
-        caption = label(name)
+        caption = label(name, is_wrapping=True)
         caption.setBuddy(field)
         field.setAccessibleName(name)
         is_number = isinstance(field, QAbstractSpinBox)
@@ -144,6 +145,8 @@ class SettingsView(QWidget):
         self._currency.setMaxLength(4)
         self._currency.editingFinished.connect(self._save)
         self._row(grid, SettingWords.CURRENCY, self._currency)
+        self._drive_limit = self._whole(1, 100)
+        self._row(grid, DriveWords.LIMIT, self._drive_limit, DriveWords.LIMIT_HINT)
 
     def _build_files(self, files: dict[str, str]) -> None:
         grid = self._card(SettingWords.FILES)
@@ -190,6 +193,7 @@ class SettingsView(QWidget):
         for whole_field, whole in (
             (self._top_k, sampling.top_k),
             (self._max_tokens, sampling.max_tokens),
+            (self._drive_limit, round(values.max_drive_energy_ratio * 100)),
         ):
             with QSignalBlocker(whole_field):
                 whole_field.setValue(whole)
@@ -222,6 +226,7 @@ class SettingsView(QWidget):
             load_last_model=self._load_last.isChecked(),
             system_prompt=self._system.toPlainText().strip(),
             sampling=sampling,
+            max_drive_energy_ratio=self._drive_limit.value() / 100,
             energy_price_per_kwh=round(self._price.value(), 4),
             currency=self._currency.text().strip() or self._settings.values.currency,
         )

@@ -1,19 +1,28 @@
 """The strip on top of every page: model, plan, tiers, rate beside its forecast, memory."""
 
+from PySide6.QtCore import QSize, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 
-from app.text import model_phrases, phrases, units
+from app.state.drive_warning import DriveWarning
+from app.text import drive_phrases, model_phrases, monitor_phrases, phrases, units
 from app.text.words import StripWords
 from app.theme import metrics
 from app.theme.palette import TIERS, Palette
-from app.views.pieces import label
+from app.views.pieces import button, label
 from app.views.tier_bar import Dot, TierBar
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.model import LoadedModel
+from runtime.protocol.plan import PlacementPlan
+
+MAX_NAME_WIDTH = 260
 
 
 class Strip(QFrame):
-    """Says at any time what is loaded, where it lies and how fast it answered."""
+    """Says at any time what is loaded, where it lies, how fast it answered, and the warning."""
+
+    drive_clicked = Signal()
+    """The person wants to know more about the warning."""
 
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -22,13 +31,20 @@ class Strip(QFrame):
         self._name = label(StripWords.IDLE, "heading")
         self._plan = label("", "dim")
         self._bar = TierBar(palette, 10)
-        self._bar.setFixedWidth(220)
+        self._bar.setMinimumWidth(90)
+        self._bar.setMaximumWidth(220)
         self._dots: dict[str, Dot] = {}
         self._amounts: dict[str, QLabel] = {}
         self._rate = label("", "strong")
         self._rate_unit = label("")
         self._forecast = label("", "dim")
+        self._watts = label("", "strong")
         self._memory = label("", "dim")
+        self._name.setMaximumWidth(MAX_NAME_WIDTH)
+        self._drive_dot = Dot(palette, "drive")
+        self.drive_button = button("", "warning")
+        self.drive_button.clicked.connect(self.drive_clicked)
+        self._wanted: dict[QWidget, bool] = {}
         layout = QHBoxLayout(self)
         layout.setContentsMargins(18, 0, 18, 0)
         layout.setSpacing(14)
@@ -44,22 +60,30 @@ class Strip(QFrame):
             pair.addWidget(self._amounts[tier])
             layout.addLayout(pair)
         layout.addStretch(1)
+        warning = QHBoxLayout()
+        warning.setSpacing(5)
+        warning.addWidget(self._drive_dot)
+        warning.addWidget(self.drive_button)
+        layout.addLayout(warning)
         rate = QHBoxLayout()
         rate.setSpacing(4)
         rate.addWidget(self._rate)
         rate.addWidget(self._rate_unit)
         layout.addLayout(rate)
         layout.addWidget(self._forecast)
+        layout.addWidget(self._watts)
         layout.addWidget(self._memory)
-        self.show_model(None, "")
+        self.show_model(None, "", None)
+        self.show_drive(None)
 
-    def show_model(self, model: LoadedModel | None, status: str) -> None:
+    def show_model(
+        self, model: LoadedModel | None, status: str, plan: PlacementPlan | None
+    ) -> None:
         """Show what is loaded; without a model, ``status`` says what is going on."""
-        is_loaded = model is not None
-        self._bar.setVisible(is_loaded)
+        self._want(self._bar, model is not None)
         for tier in TIERS:
-            self._dots[tier].setVisible(False)
-            self._amounts[tier].setVisible(False)
+            self._want(self._dots[tier], False)
+            self._want(self._amounts[tier], False)
         if model is None:
             self._name.setText(status or StripWords.IDLE)
             self._plan.setText("")
@@ -67,34 +91,88 @@ class Strip(QFrame):
             self.show_answer(None)
             return
         self._name.setText(model.name)
+        self._name.setToolTip(model.folder)
         self._plan.setText(status or model_phrases.loaded_line(model))
         shares = dict.fromkeys(TIERS, 0)
         for share in model.tiers:
             shares[share.tier.value] += share.bytes
-        for tier, amount in shares.items():
-            if amount:
-                self._dots[tier].setVisible(True)
-                self._amounts[tier].setVisible(True)
-                self._amounts[tier].setText(model_phrases.tier_amount(tier, amount))
-        self._bar.show_parts(list(shares.items()), model_phrases.tiers_tooltip(model.tiers))
+        tooltip = model_phrases.placement(model.tiers, plan)
+        for each in model.tiers:
+            amount = self._amounts[each.tier.value]
+            if each.bytes:
+                self._want(self._dots[each.tier.value], True)
+                self._want(amount, True)
+                amount.setText(phrases.tier_share(each))
+                amount.setToolTip(tooltip)
+        self._bar.show_parts(list(shares.items()), tooltip)
         self._memory.setText(model_phrases.memory_line(model))
         self._memory.setToolTip(model_phrases.memory_tooltip(model))
+        self._fit()
 
     def show_answer(self, stats: GenerationStats | None) -> None:
-        """Show the rate of the last answer beside the forecast."""
+        """Show the rate of the last answer beside the forecast, and its power."""
         has_rate = stats is not None and stats.decode_tokens_per_s > 0
-        self._rate.setVisible(has_rate)
-        self._rate_unit.setVisible(has_rate)
-        self._forecast.setVisible(has_rate and stats is not None and stats.predicted is not None)
-        if stats is None or not has_rate:
-            return
-        number, _, unit = units.rate(stats.decode_tokens_per_s).partition("\N{NO-BREAK SPACE}")
-        self._rate.setText(number)
-        self._rate_unit.setText(unit)
-        self._forecast.setText(phrases.forecast_in_strip(stats.predicted))
+        watts = model_phrases.watts(stats) if stats is not None else ""
+        self._want(self._rate, has_rate)
+        self._want(self._rate_unit, has_rate)
+        self._want(self._forecast, has_rate and stats is not None and stats.predicted is not None)
+        self._want(self._watts, has_rate and bool(watts))
+        if stats is not None and has_rate:
+            number, _, unit = units.rate(stats.decode_tokens_per_s).partition("\N{NO-BREAK SPACE}")
+            self._rate.setText(number)
+            self._rate_unit.setText(unit)
+            self._forecast.setText(phrases.forecast_in_strip(stats.predicted))
+            self._watts.setText(watts)
+            self._watts.setToolTip(monitor_phrases.energy_parts(stats.energy.parts))
+        self._fit()
+
+    def show_drive(self, warning: DriveWarning | None) -> None:
+        """Show the warning that is due, or none."""
+        self._want(self._drive_dot, warning is not None)
+        self._want(self.drive_button, warning is not None)
+        if warning is not None:
+            text = drive_phrases.drive_short(warning.use)
+            self.drive_button.setText(text)
+            self.drive_button.setAccessibleName(text)
+            self.drive_button.setToolTip(drive_phrases.remedy_text(warning.remedy))
+        self._fit()
+
+    def _want(self, widget: QWidget, is_wanted: bool) -> None:
+        self._wanted[widget] = is_wanted
+        widget.setVisible(is_wanted)
+
+    def _fit(self) -> None:
+        """Let go of what matters least until the rest has room."""
+        layout = self.layout()
+        assert layout is not None
+        optional: list[list[QWidget]] = [
+            [self._memory],
+            [self._forecast],
+            [self._plan],
+            [self._watts],
+            [*self._dots.values(), *self._amounts.values()],
+            [self._bar],
+        ]
+        for widget in (each for group in optional for each in group):
+            widget.setVisible(self._wanted.get(widget, True))
+        for group in optional:
+            layout.activate()
+            if layout.minimumSize().width() <= self.width():
+                return
+            for widget in group:
+                widget.setVisible(False)
+
+    def minimumSizeHint(self) -> QSize:
+        """Ask for no more than the window's smallest width."""
+        return QSize(320, metrics.STRIP_HEIGHT)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the pieces to the new width."""
+        super().resizeEvent(event)
+        self._fit()
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self._bar.show_palette(palette)
-        for dot in self._dots.values():
+        for dot in (*self._dots.values(), self._drive_dot):
             dot.show_palette(palette)

@@ -13,6 +13,7 @@ from app.graphs.series import (
     Curve,
     SampleSeries,
     Totals,
+    axis,
     nice_ceiling,
     shares,
     total,
@@ -171,3 +172,19 @@ def test_nice_ceiling_is_the_next_round_number(value: float) -> None:
 def test_nice_ceiling_of_nothing_is_one() -> None:
     assert nice_ceiling(0.0) == 1.0
     assert [nice_ceiling(value) for value in (1.0, 1.5, 3.0, 7.0, 0.03)] == [1, 2, 5, 10, 0.05]
+
+
+@given(st.floats(0, 1e12), st.floats(0, 1e12))
+def test_axis_holds_its_values_in_few_round_steps(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    start, end, step = axis(low, high)
+    assert step > 0
+    assert start <= low + 1e-6 * high
+    assert end >= high * (1 - 1e-6)
+    assert 1 <= round((end - start) / step) <= 6
+
+
+def test_axis_starts_at_zero_unless_all_is_far_above() -> None:
+    assert axis(0.0, 37.0) == (0.0, 40.0, 10.0)
+    assert axis(120.0, 134.0) == (120.0, 135.0, 5.0)
+    assert axis(0.0, 0.0) == (0.0, 1.0, 1.0)

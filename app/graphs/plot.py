@@ -1,0 +1,138 @@
+"""Curves over the last minute, drawn when told to and never by themselves."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetrics,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPolygonF,
+)
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.graphs.series import WINDOW_S, Segment, axis
+from app.theme import metrics
+from app.theme.palette import Palette
+
+LABEL_PX = 11
+_TICK_S = 10
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DrawnCurve:
+    """One curve in the unit of the axis."""
+
+    colour: str
+    """A name of the palette."""
+    segments: list[Segment]
+    dashes: tuple[float, ...] = ()
+    """Lengths of strokes and gaps, so that the colour is not the only mark; empty is unbroken."""
+
+
+class CurvePlot(QWidget):
+    """Axes and curves; the time goes from a minute ago to now."""
+
+    def __init__(self, palette: Palette, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._palette = palette
+        self._curves: tuple[DrawnCurve, ...] = ()
+        self.setAccessibleName(name)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def show_curves(self, curves: Sequence[DrawnCurve]) -> None:
+        """Draw other curves."""
+        self._curves = tuple(curves)
+        self.update()
+
+    def curves(self) -> tuple[DrawnCurve, ...]:
+        """Return what is drawn."""
+        return self._curves
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self._palette = palette
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """Return a small size; the plot takes all the room there is."""
+        return QSize(360, 96)
+
+    def minimumSizeHint(self) -> QSize:
+        """Return the smallest size in which a curve can be read."""
+        return QSize(200, 84)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw axes and curves."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        font = QFont(self.font())
+        font.setPixelSize(LABEL_PX)
+        painter.setFont(font)
+        values = [y for curve in self._curves for part in curve.segments for _, y in part]
+        low, high, step = axis(min(values, default=0.0), max(values, default=0.0))
+        labels = _labels(low, high, step)
+        text = QFontMetrics(font)
+        left = max(text.horizontalAdvance(label) for _, label in labels) + 10
+        area = QRectF(left, 6, self.width() - left - 14, self.height() - 6 - text.height() - 6)
+        self._draw_axes(painter, area, labels, (low, high))
+        for curve in self._curves:
+            pen = QPen(QColor(getattr(self._palette, curve.colour)), 1.6)
+            if curve.dashes:
+                pen.setDashPattern(curve.dashes)
+            painter.setPen(pen)
+            for part in curve.segments:
+                painter.drawPolyline(_polygon(part, area, low, high))
+
+    def _draw_axes(
+        self,
+        painter: QPainter,
+        area: QRectF,
+        labels: list[tuple[float, str]],
+        span: tuple[float, float],
+    ) -> None:
+        low, high = span
+        line, dim = QColor(self._palette.line), QColor(self._palette.dim)
+        faint = QColor(line)
+        faint.setAlphaF(0.5)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        for value, label in labels:
+            y = area.bottom() - (value - low) / (high - low) * area.height()
+            painter.setPen(faint)
+            painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y))
+            painter.setPen(dim)
+            box = QRectF(0, y - 8, area.left() - 6, 16)
+            painter.drawText(
+                box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, label
+            )
+        painter.setPen(line)
+        painter.drawLine(area.bottomLeft(), area.bottomRight())
+        painter.drawLine(area.bottomLeft(), area.topLeft())
+        step_s = _TICK_S if area.width() > 300 else 2 * _TICK_S
+        for ago in range(0, round(WINDOW_S) + 1, step_s):
+            x = area.right() - ago / WINDOW_S * area.width()
+            painter.setPen(dim)
+            box = QRectF(x - 24, area.bottom() + metrics.GRID, 48, 14)
+            label = f"−{ago}" if ago else "0 s"
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+
+
+def _polygon(part: Segment, area: QRectF, low: float, high: float) -> QPolygonF:
+    wide, tall = area.width() / WINDOW_S, area.height() / (high - low)
+    right, bottom = area.right(), area.bottom()
+    return QPolygonF([QPointF(right + x * wide, bottom - (y - low) * tall) for x, y in part])
+
+
+def _labels(low: float, high: float, step: float) -> list[tuple[float, str]]:
+    """Return the values of the grid lines with their names, lowest first."""
+    digits = 0
+    while digits < 3 and abs(step - round(step, digits)) > step * 1e-6:
+        digits += 1
+    number = round((high - low) / step)
+    values = [low + step * index for index in range(number + 1)]
+    return [(value, f"{value:,.{digits}f}") for value in values]

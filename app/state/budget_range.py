@@ -1,0 +1,86 @@
+"""Within which bounds a budget can be moved, and what the rest of a memory is taken by. Pure."""
+
+import dataclasses
+
+from runtime.protocol.machine import DeviceReport, MachineReport
+from runtime.protocol.plan import MemoryPart, PlacementPlan, ReasonCode
+from runtime.protocol.values import Tier
+
+SIMULATED = "simulated"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRange:
+    """One memory of this PC as a slider shows it, in bytes."""
+
+    total_bytes: int
+    least_bytes: int
+    """Below it a plan does not run, or makes no use of this memory."""
+    most_bytes: int
+    """More would be of no use, or is not free."""
+    others_bytes: int
+    """Held by other programs when this one started."""
+    reserve_bytes: int
+    """Left free by the planner; 0 where it does not say."""
+
+
+def ram_range(machine: MachineReport, plan: PlacementPlan) -> BudgetRange:
+    """Return the range of the RAM budget."""
+    limit = machine.ram_limit or machine.ram_total
+    total = int(min(limit.value, machine.ram_total.value))
+    available = min(total, int(machine.ram_available.value))
+    reserve = _reserve(plan, ReasonCode.RAM_LIMITED_BY_FREE)
+    free = max(plan.min_ram_bytes, plan.ram_bytes, available - reserve)
+    return BudgetRange(
+        total_bytes=total,
+        least_bytes=plan.min_ram_bytes,
+        most_bytes=max(plan.min_ram_bytes, min(plan.all_ram_bytes, free)),
+        others_bytes=total - available,
+        reserve_bytes=reserve,
+    )
+
+
+def vram_range(device: DeviceReport, plan: PlacementPlan) -> BudgetRange:
+    """Return the range of a device's budget; from 0, which leaves it unused."""
+    reserve = _reserve(plan, ReasonCode.VRAM_LIMITED_BY_FREE)
+    free = max(0, plan.vram_bytes, min(device.free_bytes, device.total_bytes) - reserve)
+    return BudgetRange(
+        total_bytes=device.total_bytes,
+        least_bytes=plan.min_vram_bytes,
+        most_bytes=min(plan.all_vram_bytes, free) if plan.all_vram_bytes else free,
+        others_bytes=max(0, device.total_bytes - device.free_bytes),
+        reserve_bytes=reserve,
+    )
+
+
+def used_device(machine: MachineReport | None) -> DeviceReport | None:
+    """Return the device that plans use; None where there is none."""
+    devices = machine.devices if machine is not None else []
+    return next((device for device in devices if device.is_used), None)
+
+
+def is_simulated(device: str) -> bool:
+    """Whether a device id names one that is only simulated."""
+    return device.startswith(SIMULATED)
+
+
+def expert_ratio(plan: PlacementPlan, tier: Tier) -> float:
+    """Return which part of all experts a plan puts into a tier."""
+    total = sum(share.num_experts for share in plan.tiers)
+    held = sum(share.num_experts for share in plan.tiers if share.tier is tier)
+    return held / total if total else 0.0
+
+
+def dense_bytes(plan: PlacementPlan) -> tuple[Tier, int]:
+    """Return where the part that every token uses lies, and how big it is."""
+    vram = plan.vram_parts.get(MemoryPart.DENSE, 0)
+    if vram:
+        return Tier.VRAM, vram
+    return Tier.RAM, plan.ram_parts.get(MemoryPart.DENSE, 0)
+
+
+def _reserve(plan: PlacementPlan, code: ReasonCode) -> int:
+    values = (
+        reason.parameters.get("reserve_bytes", 0) for reason in plan.reasons if reason.code is code
+    )
+    return int(next(values, 0))

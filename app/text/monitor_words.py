@@ -1,0 +1,90 @@
+"""Fixed words of measurements: the Monitor page, the cards beside a chat, the warning."""
+
+from app.text.words import Word
+
+
+class MapWords:
+    """The expert map."""
+
+    TITLE = Word("Experts")
+    TITLE_SMALL = Word("Experts now")
+    NAME = Word("Expert map")
+    BY = Word("Colour by")
+    TIER = Word("tier")
+    USE = Word("use")
+    BITS = Word("bits")
+    SORTED = Word("Sorted")
+    SORTED_EXPLAINED = Word(
+        "Sort each layer's experts by where they lie and how much they are used"
+    )
+    CAPTION_TIER = Word("Each row is a layer. Stronger colour: used more than others of its tier.")
+    CAPTION_USE = Word("Each row is a layer. Stronger colour: used more in the last minute.")
+    CAPTION_BITS = Word(
+        "Each row is a layer. The colour says in how many bits an expert is stored."
+    )
+    BY_TIER = Word("coloured by tier")
+    WAITING = Word("The map fills as soon as the model is asked something.")
+    OPEN = Word("Open the Monitor page")
+
+
+class LiveWords:
+    """Numbers and curves."""
+
+    FROM_VRAM = Word("From VRAM")
+    FROM_RAM = Word("From RAM")
+    FROM_DRIVE = Word("From the drive")
+    THROUGHPUT = Word("Throughput")
+    ENERGY = Word("Energy")
+    POWER = Word("Watts over the last minute")
+    TOKEN = Word("What a token takes")
+    RAM_READ = Word("RAM read")
+    LINK = Word("to the graphics card")
+    DRIVE = Word("drive")
+    DEVICE = Word("graphics card")
+    CPU = Word("processor")
+    DRIVE_WAIT = Word("waiting for the drive")
+    OTHER = Word("other")
+    HAPPENED = Word("What happened")
+    NOTHING_HAPPENED = Word("Nothing out of the ordinary.")
+    NO_POWER = Word("Energy is shown while the model answers.")
+    NO_TOKEN = Word("Ask something, then this fills.")
+    PAUSE = Word("Pause")
+    GO_ON = Word("Go on")
+    PAUSED = Word("Paused: the picture is of the moment you pressed Pause.")
+    SIMULATED = Word("simulated")
+    CPU_PART = Word("processor")
+    GPU_PART = Word("graphics card")
+    RAM_PART = Word("memory")
+    DRIVE_PART = Word("drive")
+    PC_PART = Word("whole PC")
+    REST_PART = Word("rest")
+
+
+class DriveWords:
+    """Reading from the drive, and the warning about it."""
+
+    TITLE = Word("Reading from the drive")
+    NOTHING = Word("Nothing is read from the drive.")
+    FINE = Word("Fine for now.")
+    NOT_FINE = Word("This costs time or energy.")
+    WORKING_OUT = Word("Working out what would help…")
+    MORE_MEMORY = Word("Give it this memory")
+    LOWER_BITS = Word("See this plan")
+    SMALLER_MODEL = Word("Choose another model")
+    SMALLER_EXPLAINED = Word(
+        "Neither more memory of this PC nor fewer bits would help much: a smaller model would."
+    )
+    LIMIT = Word("Warn above this share of energy for the drive")
+    LIMIT_HINT = Word("In percent. A warning also comes when waiting takes most of the time.")
+
+
+class BudgetWords:
+    """The sliders."""
+
+    TITLE = Word("Memory for this model")
+    VRAM = Word("VRAM budget")
+    RAM = Word("RAM budget")
+    EXPLAINED = Word("Hatched: of no use, or has to stay free. Grey: held by other programs.")
+    NOT_USED = Word("The graphics card is not used.")
+    APPLYING = Word("Changing at the next token…")
+    SET = Word("In force.")
