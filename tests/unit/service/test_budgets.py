@@ -15,6 +15,7 @@ from runtime.protocol.messages import (
     CommandFailed,
     GenerationCancelled,
     LoadModel,
+    PlanModel,
     SetBudgets,
     TokensGenerated,
 )
@@ -131,6 +132,7 @@ class HeldPlanning(ScriptedPlanning):
         self.is_reached = threading.Event()
         self.gate = threading.Event()
         self.budgets: list[Budgets] = []
+        self.held: list[Mapping[str, int] | None] = []
         self.after: Callable[[], None] = lambda: None
 
     def plan(
@@ -141,6 +143,7 @@ class HeldPlanning(ScriptedPlanning):
         held_vram: Mapping[str, int] | None = None,
     ) -> Planned:
         self.budgets.append(budgets)
+        self.held.append(held_vram)
         self.is_reached.set()
         assert self.gate.wait(10.0)
         self.after()
@@ -164,6 +167,23 @@ def test_budgets_in_a_row_are_planned_for_the_newest_possible_and_all_close(tmp_
         assert was_set(scripted, request_id).plan == newest
     assert num_in_ram(was_set(scripted, 2).plan) <= num_in_ram(newest)
     assert [budgets.ram_bytes for budgets in planning.budgets] == [least, 1, least + (39 << 22)]
+    assert scripted.service.close()
+
+
+def test_plans_beside_a_loaded_model_count_what_it_holds_as_free(tmp_path: Path) -> None:
+    planning = HeldPlanning()
+    planning.gate.set()
+    scripted = ScriptedService(planning=planning)
+    question = PlanModel(request_id=1, folder=str(tmp_path))
+    scripted.service.handle(question)
+    scripted.wait_until_closed(1)
+    scripted.load(2, tmp_path)
+    scripted.service.handle(msgspec.structs.replace(question, request_id=3))
+    scripted.wait_until_closed(3)
+    set_ram(scripted, 4, None)
+    scripted.wait_until_closed(4)
+    held = {DEVICE: some_plan(tmp_path).vram_bytes}
+    assert planning.held == [{}, held, held]
     assert scripted.service.close()
 
 
