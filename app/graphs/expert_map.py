@@ -189,7 +189,9 @@ class ExpertMapView(QWidget):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Tell that the map was clicked."""
-        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(event.pos()):
+        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(
+            event.position().toPoint()
+        ):
             self.clicked.emit()
 
     def leaveEvent(self, event: QEvent) -> None:

@@ -201,8 +201,12 @@ def axis(low: float, high: float, max_steps: int = 4) -> tuple[float, float, flo
 
     The axis starts at 0 unless what is shown lies far above it.
     """
-    start = 0.0 if low < high * 0.75 else low
-    step = nice_ceiling(max(high - start, high * 0.02) / max_steps)
-    start = math.floor(start / step) * step
-    steps = max(1, math.ceil((high - start) / step - 1e-9))
+    if low < high * 0.75:
+        start, end = 0.0, high
+    else:
+        room = max(high - low, high * 0.1) * 0.1
+        start, end = low - room, high + room
+    step = nice_ceiling((end - start) / max_steps)
+    start = math.floor(start / step + 1e-9) * step
+    steps = max(1, math.ceil((end - start) / step - 1e-9))
     return start, start + steps * step, step

@@ -49,8 +49,8 @@ class _Renderer(RendererHTML):
     def table_open(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
     ) -> str:
-        """Return a table whose cells Qt separates by lines."""
-        return '<table border="1" cellspacing="0" cellpadding="6">'
+        """Return a table whose cells Qt separates by the lines of the style sheet."""
+        return '<table cellspacing="0">'
 
 
 @functools.cache

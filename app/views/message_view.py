@@ -146,6 +146,8 @@ class MessageView(QFrame):
         inside = QVBoxLayout(bubble)
         inside.setContentsMargins(16, 10, 16, 10)
         inside.addWidget(self._question)
+        # A question stands nearer to its answer than to the answer before.
+        self._layout.setContentsMargins(0, 10, 0, 0)
         row = QHBoxLayout()
         row.addStretch(1)
         row.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignBottom)

@@ -44,7 +44,9 @@ class ModelCard(Card):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Choose on a click."""
-        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(event.pos()):
+        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(
+            event.position().toPoint()
+        ):
             self.chosen.emit(self._model.folder)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

@@ -20,7 +20,8 @@ h3, h4, h5, h6 {{ font-size: 15px; font-weight: 600; margin: 8px 0 6px 0; }}
 a {{ color: {palette.link}; }}
 code, pre {{ background-color: {palette.code}; font-family: monospace; }}
 blockquote {{ color: {palette.dim}; margin: 0 0 8px 12px; }}
-table {{ border-color: {palette.line}; border-collapse: collapse; margin: 0 0 8px 0; }}
+table {{ border-collapse: collapse; margin: 0 0 8px 0; }}
+th, td {{ border: 1px solid {palette.line}; padding: 6px; }}
 th {{ font-weight: 600; }}
 """
 

@@ -1,4 +1,4 @@
-"""The window's state around a loaded model with three tiers, and samples as an engine sends them."""
+"""The window's state around a model in three tiers, and samples as an engine sends them."""
 
 import dataclasses
 import math
