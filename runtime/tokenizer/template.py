@@ -9,10 +9,11 @@ from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    import jinja2
     from jinja2 import nodes
     from jinja2.ext import Extension
     from jinja2.parser import Parser
+
+    from runtime.tokenizer.bounded import BoundedEnvironment
 
 Clock = Callable[[], dt.datetime]
 
@@ -39,8 +40,9 @@ class ChatTemplate:
         import jinja2
 
         self._special_tokens = dict(special_tokens)
+        self._environment = _environment(clock)
         try:
-            self._template = _environment(clock).from_string(source)
+            self._template = self._environment.from_string(source)
         except (jinja2.TemplateError, SyntaxError, RecursionError) as error:
             raise _invalid(error) from error
 
@@ -48,6 +50,7 @@ class ChatTemplate:
         """Return the prompt text of messages that have ``role`` and ``content``."""
         import jinja2
 
+        self._environment.allowance.renew()
         try:
             return self._template.render(
                 messages=[dict(message) for message in messages],
@@ -95,20 +98,21 @@ def _to_json(
     )
 
 
-def _environment(clock: Clock) -> "jinja2.Environment":
+def _environment(clock: Clock) -> "BoundedEnvironment":
     """Return the sandbox: no attribute that could leave it, no change of what is handed in."""
     from jinja2.ext import loopcontrols
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    from runtime.tokenizer.bounded import BoundedEnvironment
 
     def strftime_now(text_format: str) -> str:
         return clock().strftime(text_format)
 
-    environment = ImmutableSandboxedEnvironment(
+    environment = BoundedEnvironment(
         trim_blocks=True,
         lstrip_blocks=True,
         extensions=[loopcontrols, _generation_extension()],
     )
-    environment.filters["tojson"] = _to_json
+    environment.add_filter("tojson", _to_json)
     environment.globals["raise_exception"] = _refuse
     environment.globals["strftime_now"] = strftime_now
     return environment
