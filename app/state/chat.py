@@ -11,6 +11,7 @@ from app.state.chat_store import ChatStore
 from app.state.chat_titles import title_of
 from app.state.chat_values import AnswerEnd, ChatHeading, Message
 from app.state.growing_answer import GrowingAnswer, end_of
+from app.state.sampling import sampling_for
 from app.state.session import Session
 from app.state.settings import SettingsState
 from runtime.protocol.chat import Role
@@ -289,7 +290,7 @@ class ChatState(QObject):
         )
         self._messages = self._store.messages(chat_id)
         self._answer = GrowingAnswer(chat_id, self._messages[-1])
-        sampling = self._settings.values.sampling
+        sampling = sampling_for(self._settings.values, self._session.loaded_report)
         if not self._session.start_answer(conversation, sampling, self._on_event):
             self._end_answer(AnswerEnd.CUT_OFF)
         self._refresh()

@@ -75,6 +75,11 @@ class LibraryState(QObject):
         known = [self._known(entry) for entry in self._entries]
         return sorted(known, key=lambda model: not model.is_demo)
 
+    def report_of(self, folder: str) -> ModelReport | None:
+        """Return the last report on a folder; None for one that is not known or never inspected."""
+        index = self._find(folder)
+        return self._entries[index].report if index is not None else None
+
     def refresh(self) -> None:
         """Look again which folders are there."""
         before = dict(self._is_missing)

@@ -33,7 +33,7 @@ from runtime.protocol.messages import (
     TelemetrySampled,
     WatchTelemetry,
 )
-from runtime.protocol.model import LoadedModel
+from runtime.protocol.model import LoadedModel, ModelReport
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets
 
@@ -140,6 +140,11 @@ class Session(QObject, LoadListener):
     def loaded(self) -> LoadedModel | None:
         """The model that can be asked."""
         return self._loaded
+
+    @property
+    def loaded_report(self) -> ModelReport | None:
+        """What inspecting the loaded model found."""
+        return self._library.report_of(self._loaded.folder) if self._loaded is not None else None
 
     @property
     def loaded_plan(self) -> PlacementPlan | None:

@@ -36,6 +36,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """By device; of one that is not named the planner chooses, and 0 leaves it unused."""
     context_tokens: int = 0
     """0 lets the planner choose."""
+    is_sampling_of_model: bool = True
+    """Take what the loaded model's makers recommend, where they do; ``sampling`` otherwise."""
     sampling: SamplingSettings = SamplingSettings()
     system_prompt: str = ""
     energy_price_per_kwh: float = 0.30

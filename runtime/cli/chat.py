@@ -43,7 +43,7 @@ class Answer:
 def chat(client: Client, options: argparse.Namespace) -> int:
     """Load the model, then answer one prompt or hold a conversation."""
     loaded = load_model(client, options)
-    sampling = read_sampling(options)
+    sampling = read_sampling(options, loaded.sampling)
     opening = [ChatMessage(role=Role.SYSTEM, text=options.system)] if options.system else []
     if options.prompt is None and not options.json:
         _converse(client, loaded, opening, sampling)

@@ -3,6 +3,8 @@
 import argparse
 import dataclasses
 
+import msgspec
+
 from runtime.cli.budgets import read_budgets
 from runtime.cli.client import Client, CommandFailedError
 from runtime.cli.models import absolute, planning_problem
@@ -30,6 +32,8 @@ class LoadedChoice:
 
     model: LoadedModel
     plan: PlacementPlan
+    sampling: SamplingSettings
+    """What the model's makers recommend, or our defaults."""
 
 
 def load_model(client: Client, options: argparse.Namespace) -> LoadedChoice:
@@ -54,22 +58,30 @@ def load_model(client: Client, options: argparse.Namespace) -> LoadedChoice:
         loaded = client.ask(LoadModel(request_id=client.new_id(), plan=plan), ModelLoaded, show)
     finally:
         line.clear()
-    return LoadedChoice(loaded.model, plan)
+    return LoadedChoice(loaded.model, plan, planned.report.sampling or SamplingSettings())
 
 
-def read_sampling(options: argparse.Namespace) -> SamplingSettings:
-    """Return the sampling of the command line; what is not given keeps its default."""
+def read_sampling(options: argparse.Namespace, recommended: SamplingSettings) -> SamplingSettings:
+    """Return the sampling of the command line; what is not given is as recommended."""
     names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    return SamplingSettings(max_tokens=options.max_tokens, stop=options.stop, **given)
+    changes = {"max_tokens": options.max_tokens, "stop": options.stop, **given}
+    sampling: SamplingSettings = msgspec.structs.replace(recommended, **changes)
+    return sampling
 
 
 def _choose(planned: ModelPlanned, bits: int | None) -> PlacementPlan:
-    """Return the plan of these bits, or the recommended one; it can be loaded at once."""
+    """Return the plan of these bits, or the best one; it can be loaded at once.
+
+    Without a wish, a plan that would have to be prepared first gives way to one that runs now.
+    """
     if planned.report.problems:
         raise CommandFailedError(planned.report.problems[0])
     kind = planned.recommended if bits is None else _KINDS[bits]
     plan = next((each for each in planned.plans if each.kind is kind), None)
+    if bits is None and plan is not None and plan.needs_prepare:
+        ready = (each for each in planned.plans if each.problem is None and not each.needs_prepare)
+        plan = next(ready, plan)
     problem = planning_problem(planned) if plan is None else plan.problem
     if problem is not None:
         raise CommandFailedError(problem)

@@ -1,13 +1,16 @@
 """What a chat needs beside weights: tokenizer, template, the ids that end a turn."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import msgspec
 
 from runtime.errors import LarderError
 from runtime.inspect.bounded_json import JsonRefusedError, parse_object
 from runtime.inspect.config import ConfigReader
 from runtime.inspect.files import LFS_MARK, LFS_REASON, open_regular, read_small, shown, unreadable
+from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorCode
 
 TOKENIZER_NAME = "tokenizer.json"
@@ -80,6 +83,33 @@ def template_problems(folder: Path, names: list[str]) -> Iterable[LarderError]:
     template = config["chat_template"]
     if not template and not any(name in names for name in TEMPLATE_FILES):
         yield LarderError(ErrorCode.CHAT_TEMPLATE_MISSING, folder=shown(str(folder)))
+
+
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "temperature": (0.0, 5.0),
+    "top_k": (0, 1 << 20),
+    "top_p": (0.01, 1.0),
+    "min_p": (0.0, 1.0),
+    "repetition_penalty": (0.5, 5.0),
+}
+"""What is taken of a recommendation; anything else is as if it were not there."""
+
+
+def read_recommended_sampling(folder: Path) -> SamplingSettings | None:
+    """Return what ``generation_config.json`` recommends, None if it says nothing about sampling."""
+    generation, _ = optional_config(folder, "generation_config.json")
+    if generation["do_sample"] is False:
+        return SamplingSettings(temperature=0.0)
+    found: dict[str, float] = {}
+    for name, (least, most) in _RANGES.items():
+        value = generation[name]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if least <= value <= most:
+            found[name] = int(value) if name == "top_k" else float(value)
+    if not found and generation["do_sample"] is not True:
+        return None
+    return msgspec.convert({"temperature": 1.0, **found}, SamplingSettings)
 
 
 def read_eos_ids(folder: Path, config: ConfigReader) -> tuple[tuple[int, ...], list[LarderError]]:

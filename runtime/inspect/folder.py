@@ -6,6 +6,7 @@ from runtime.errors import LarderError, report_of
 from runtime.inspect.chat_files import (
     read_config,
     read_eos_ids,
+    read_recommended_sampling,
     template_problems,
     tokenizer_problems,
 )
@@ -66,6 +67,7 @@ def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
         model_type=family.model_type if family else _architecture(config),
         fingerprint=identity,
         licence=read_licence(place.folder, place.names),
+        sampling=read_recommended_sampling(place.folder),
         problems=[report_of(problem) for problem in problems],
         prepared=find_prepared(prepared_folder, identity),
     )

@@ -2,6 +2,7 @@
 
 import enum
 
+from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.values import Tier, Value, WeightFormat
 
@@ -50,6 +51,8 @@ class ModelReport(Value):
     """One routed expert, as stored."""
     kv_bytes_per_token: int = 0
     prepared: list[PreparedCopy] = []
+    sampling: SamplingSettings | None = None
+    """What the model's makers recommend; None if they say nothing."""
 
     @property
     def is_runnable(self) -> bool:
