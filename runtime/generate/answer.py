@@ -144,6 +144,7 @@ class Answer:
         kv.reserve(len(token_ids))
         hidden = self._parts.model.forward(token_ids, kv.num_tokens, kv.layers, after_layer)
         kv.commit(token_ids)
+        self._meter.counters.ram_bytes_read += self._parts.dense_bytes_per_step
         return hidden
 
     def _choose(self, logits: torch.Tensor) -> tuple[int, FinishReason | None]:

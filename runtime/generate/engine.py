@@ -150,6 +150,7 @@ class TieredEngine:
     def close(self) -> None:
         """Give back memory and files; the engine cannot be used any more."""
         self._proposals.forget()
+        self._instruments.energy.close()
         parts, self._parts = self._parts, None
         if parts is not None:
             parts.close()
@@ -192,6 +193,7 @@ class TieredEngine:
             drive_bytes=lambda: parts.store.num_bytes_read,
             link_bytes=lambda: 0,
             limits=self._limits,
+            energy=self._instruments.energy,
         )
         return Sampler(self._counters, parts.tally, gauges, self._notes)
 
@@ -200,6 +202,7 @@ class TieredEngine:
         ground = Ground(parts.base_bytes, parts.kv.context_tokens, parts.plan.forecast)
         surroundings = Surroundings(
             drive_bytes=lambda: parts.store.num_bytes_read,
+            link_bytes=lambda: 0,
             budget_bytes=lambda: parts.ledger.limit_bytes,
             has_device=False,
         )

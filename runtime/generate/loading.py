@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+from collections.abc import Mapping
 
 from runtime.engine.base import CancelToken, LoadProgress
 from runtime.errors import LarderError
@@ -12,7 +13,7 @@ from runtime.hardware.system_files import SystemFiles
 from runtime.inspect.folder import inspect_folder
 from runtime.kernels.base import Kernels
 from runtime.memory.ledger import Ledger
-from runtime.models.decoder import Decoder
+from runtime.models.decoder import EMBEDDING, Decoder
 from runtime.models.families import build_model
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.model import LoadStage
@@ -23,7 +24,7 @@ from runtime.residency.filling import FillEnded
 from runtime.residency.shape import CacheShape
 from runtime.spec.footprint import prefill_chunk_tokens, work_bytes
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import ExpertPart
+from runtime.spec.tensors import ExpertPart, TensorEntry
 from runtime.store.base import ExpertStore
 from runtime.store.open import open_store
 from runtime.telemetry.expert_tally import STORED_BITS, ExpertTally
@@ -57,6 +58,8 @@ class LoadedParts:
     """Resident size of the process before the first arena was made."""
     chunk_tokens: int
     """Prompt tokens that are computed together."""
+    dense_bytes_per_step: int
+    """Dense weights that the processor reads from RAM for each chunk or token."""
     resources: contextlib.ExitStack
 
     def close(self) -> None:
@@ -133,8 +136,16 @@ def load_parts(
             eos_ids=frozenset((*spec.eos_ids, *tokenizer.eos_ids)),
             base_bytes=base_bytes,
             chunk_tokens=chunk_tokens,
+            dense_bytes_per_step=_dense_bytes_per_step(store.dense_tensors, spec),
             resources=stack.pop_all(),
         )
+
+
+def _dense_bytes_per_step(entries: Mapping[str, TensorEntry], spec: ModelSpec) -> int:
+    """Return the bytes of all dense weights but an embedding of which rows are looked up alone."""
+    return sum(
+        entry.num_bytes for name, entry in entries.items() if name != EMBEDDING or spec.is_tied
+    )
 
 
 def shape_of(plan: PlacementPlan, spec: ModelSpec) -> CacheShape:

@@ -3,10 +3,10 @@
 import dataclasses
 from collections.abc import Callable
 
-from runtime.generate.energy import estimate_energy
+from runtime.hardware.energy_terms import Work, assumed_parts
 from runtime.hardware.power import EnergyMeter
 from runtime.protocol.chat import GenerationStats
-from runtime.protocol.values import Forecast
+from runtime.protocol.values import EnergyEstimate, EnergyPart, Forecast
 from runtime.telemetry.recorder import Counters
 
 Clock = Callable[[], float]
@@ -40,6 +40,8 @@ class Surroundings:
 
     drive_bytes: Callable[[], int]
     """Read from the drive so far."""
+    link_bytes: Callable[[], int]
+    """Copied to the device so far."""
     budget_bytes: Callable[[], int]
     """RAM budget in force."""
     has_device: bool
@@ -64,6 +66,7 @@ class AnswerMeter:
         self._ground = ground
         self._surroundings = surroundings
         self._drive_bytes_before = surroundings.drive_bytes()
+        self._link_bytes_before = surroundings.link_bytes()
         self._budget_bytes = 0
         self._first_token_s: float | None = None
         self._peak_bytes = 0
@@ -101,6 +104,12 @@ class AnswerMeter:
         drive_bytes_read = self._surroundings.drive_bytes() - self._drive_bytes_before
         has_device = self._surroundings.has_device
         measured = self._energy.between(self._energy_before, self._energy.read())
+        work = Work(
+            seconds=total_s,
+            drive_bytes=drive_bytes_read,
+            ram_bytes=added.ram_bytes_read,
+            link_bytes=self._surroundings.link_bytes() - self._link_bytes_before,
+        )
         ground = self._ground
         return GenerationStats(
             prompt_tokens=prompt_tokens,
@@ -120,6 +129,12 @@ class AnswerMeter:
             peak_bytes=self._peak_bytes,
             context_tokens=ground.context_tokens,
             context_used_tokens=prompt_tokens + generated_tokens,
-            energy=estimate_energy(measured, total_s, drive_bytes_read),
+            energy=_estimate(measured, work),
             predicted=ground.forecast,
         )
+
+
+def _estimate(measured: list[EnergyPart], work: Work) -> EnergyEstimate:
+    """Return what an answer took: what was measured, and what is assumed for the rest."""
+    parts = [*measured, *assumed_parts(measured, work)]
+    return EnergyEstimate(total_j=sum(part.joules for part in parts), parts=parts)

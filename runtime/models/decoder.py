@@ -13,6 +13,9 @@ from runtime.models.base import AfterLayer, DenseWeights
 from runtime.models.moe import DenseBlock, MoeBlock
 from runtime.spec.model import ModelSpec
 
+EMBEDDING = "model.embed_tokens.weight"
+"""The name of the embedding in all families."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class DecoderLayer:
@@ -35,7 +38,7 @@ class DecoderEnds:
 
 def decoder_ends(spec: ModelSpec, weights: DenseWeights) -> DecoderEnds:
     """Return the ends under the names that all families use; tied models share one matrix."""
-    embedding = weights.matrix("model.embed_tokens.weight")
+    embedding = weights.matrix(EMBEDDING)
     output = embedding if spec.is_tied else weights.matrix("lm_head.weight")
     return DecoderEnds(embedding, weights.vector("model.norm.weight"), output)
 

@@ -163,6 +163,7 @@ class ExpertCache:
         counters = self._counters
         counters.expert_hits += num_hits
         counters.expert_hit_bytes += num_hits * self._record_bytes
+        counters.ram_bytes_read += len(experts) * self._record_bytes
         slots = table.slots
         return [slots[slot_of[expert]] for expert in experts]
 

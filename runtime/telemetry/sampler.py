@@ -4,6 +4,8 @@ import collections
 import dataclasses
 from collections.abc import Callable, Mapping
 
+from runtime.hardware.energy_terms import Work, assumed_parts
+from runtime.hardware.power import EnergyMeter
 from runtime.protocol.plan import MemoryPart
 from runtime.protocol.telemetry import RateLimits, RuntimeNote, TelemetrySample
 from runtime.telemetry.expert_tally import ExpertTally, UseFader
@@ -26,6 +28,7 @@ class Gauges:
     link_bytes: Callable[[], int]
     """Copied to the device so far."""
     limits: RateLimits
+    energy: EnergyMeter
 
 
 class NoteBox:
@@ -65,6 +68,7 @@ class Sampler:
         self._earlier = counters.copy()
         self._drive_bytes = gauges.drive_bytes()
         self._link_bytes = gauges.link_bytes()
+        self._energy_reading = gauges.energy.read()
 
     def sample(self, interval_s: float) -> TelemetrySample:
         """Return what happened since the previous call, ``interval_s`` ago."""
@@ -75,6 +79,14 @@ class Sampler:
         drive_before, self._drive_bytes = self._drive_bytes, gauges.drive_bytes()
         link_before, self._link_bytes = self._link_bytes, gauges.link_bytes()
         worked_s = min(interval_s, added.prefill_s + added.decode_s)
+        energy_before, self._energy_reading = self._energy_reading, gauges.energy.read()
+        measured = gauges.energy.between(energy_before, self._energy_reading)
+        work = Work(
+            seconds=interval_s,
+            drive_bytes=self._drive_bytes - drive_before,
+            ram_bytes=added.ram_bytes_read,
+            link_bytes=self._link_bytes - link_before,
+        )
         vram_by_kind = _named(gauges.vram_by_kind())
         has_device = bool(vram_by_kind)
         return TelemetrySample(
@@ -83,14 +95,15 @@ class Sampler:
             num_tokens=added.num_decoded_tokens,
             decode_tokens_per_s=added.decode_tokens_per_s,
             tiers=added.tiers(has_device=has_device),
-            drive_bytes_read=self._drive_bytes - drive_before,
+            drive_bytes_read=work.drive_bytes,
             seconds=added.seconds(worked_s, has_device=has_device),
             resident_bytes=gauges.resident_bytes(),
             ram_by_kind=_named(gauges.ram_by_kind()),
             vram_by_kind=vram_by_kind,
-            link_bytes=self._link_bytes - link_before,
+            link_bytes=work.link_bytes,
             ram_bytes_read=added.ram_bytes_read,
             limits=gauges.limits,
+            energy=[*measured, *assumed_parts(measured, work)],
             experts=self._fader.step(interval_s),
             notes=self._notes.take(),
         )

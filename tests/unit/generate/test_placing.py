@@ -200,25 +200,42 @@ def test_first_question_is_answered_before_anything_came_in_the_background(
 CHANGE = st.tuples(st.integers(1, 6), st.integers(1, 6), st.integers(1, 6))
 
 
+@pytest.fixture
+def expected_ids(open_engine: OpenEngine, qwen2_folder: Path) -> list[int]:
+    """What is answered with every expert in RAM."""
+    return answer(open_engine(exact_plan(qwen2_folder)), QUESTION).token_ids
+
+
+@pytest.fixture
+def lasting_engine(open_engine: OpenEngine, qwen2_folder: Path) -> TieredEngine:
+    """One engine for all examples of a property."""
+    return open_engine(exact_plan(qwen2_folder, chunk_tokens=8))
+
+
 @given(
     first=CHANGE,
     changes=st.dictionaries(st.integers(0, 30), CHANGE, max_size=12),
-    chunk_tokens=st.sampled_from([4, 16, 192]),
 )
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_placing_any_changes_at_any_steps_same_tokens(
-    open_engine: OpenEngine,
+    lasting_engine: TieredEngine,
     qwen2_folder: Path,
+    expected_ids: list[int],
     first: tuple[int, ...],
     changes: dict[int, tuple[int, ...]],
-    chunk_tokens: int,
 ) -> None:
+    """One engine lives through all examples; each begins without a kept prefix."""
+    base = exact_plan(qwen2_folder, chunk_tokens=8)
+
     def plan(slots: tuple[int, ...]) -> PlacementPlan:
-        base = exact_plan(qwen2_folder, chunk_tokens=chunk_tokens)
         return msgspec.structs.replace(base, slots_per_layer=list(slots))
 
-    whole = open_engine(exact_plan(qwen2_folder))
-    engine, replies = open_engine(plan(first)), Replies()
+    engine = lasting_engine
+    replies = Replies()
+    engine.propose(plan(first), replies)
+    engine.apply()
+    assert engine._parts is not None
+    engine._parts.kv.truncate(0)
     run = Run([])
 
     for step, event in enumerate(engine.start(1, QUESTION, GREEDY, CancelToken())):
@@ -227,17 +244,15 @@ def test_placing_any_changes_at_any_steps_same_tokens(
             engine.propose(plan(changes[step]), replies)
     engine.apply()
 
-    assert run.token_ids == answer(whole, QUESTION).token_ids
+    assert run.token_ids == expected_ids
     assert all(code is None for code in replies.codes)
     assert engine.wait_filled(60)
-    assert engine._parts is not None
-    engine._parts.experts.begin_step()
-    engine._parts.experts.check()
-    last = list(changes[max(changes)]) if replies.outcomes else list(first)
-    assert list(engine._parts.experts.slots_per_layer) == last
-    assert engine._parts.experts.num_resident == sum(last)
-    engine.close()
-    whole.close()
+    experts = engine._parts.experts
+    experts.begin_step()
+    experts.check()
+    last = replies.outcomes[-1][0].slots_per_layer
+    assert list(experts.slots_per_layer) == last
+    assert experts.num_resident == sum(last)
 
 
 def test_placing_resident_size_follows_the_budget(

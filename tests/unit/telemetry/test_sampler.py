@@ -1,5 +1,8 @@
 import dataclasses
+from pathlib import Path
 
+from runtime.hardware.power import EnergyMeter
+from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.plan import MemoryPart
 from runtime.protocol.telemetry import NoteCode, RateLimits, RuntimeNote
 from runtime.protocol.values import Tier
@@ -29,6 +32,7 @@ class Bench:
             drive_bytes=lambda: self.drive_bytes,
             link_bytes=lambda: self.link_bytes,
             limits=LIMITS,
+            energy=EnergyMeter(SystemFiles(Path("/nowhere"))),
         )
         return Sampler(self.counters, self.tally, gauges, self.notes)
 
@@ -68,6 +72,7 @@ def test_sampler_two_samples_each_hold_their_interval_alone() -> None:
     assert first.ram_by_kind == {"dense": 10}
     assert first.vram_by_kind == {}
     assert first.limits == LIMITS
+    assert sum(part.joules for part in first.energy) > 0
     assert second.num_tokens == second.drive_bytes_read == 0
     assert second.decode_tokens_per_s == 0
     assert sum(second.seconds.values()) == 0
