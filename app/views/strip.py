@@ -46,6 +46,7 @@ class Strip(QFrame):
         self.drive_button.clicked.connect(self.drive_clicked)
         self._wanted: dict[QWidget, bool] = {}
         layout = QHBoxLayout(self)
+        layout.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)
         layout.setContentsMargins(18, 0, 18, 0)
         layout.setSpacing(14)
         layout.addWidget(self._name)

@@ -75,8 +75,9 @@ def three_tiers() -> list[TierShare]:
 
 def plan_with_device() -> PlacementPlan:
     """Return a plan that uses the device."""
+    forecast = msgspec.structs.replace(some_forecast(), drive_bytes_per_token=56e6)
     plan: PlacementPlan = msgspec.structs.replace(
-        some_plan(forecast=some_forecast()),
+        some_plan(forecast=forecast),
         device=DEVICE,
         tiers=three_tiers(),
         vram_parts={MemoryPart.DENSE: GIB, MemoryPart.EXPERTS: round(5.1 * GIB)},

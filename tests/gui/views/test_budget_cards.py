@@ -1,0 +1,168 @@
+"""Sliders of the Monitor and the Models page."""
+
+import msgspec
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
+from pytestqt.qtbot import QtBot
+
+from app.theme.palette import DARK, LIGHT
+from app.views.budget_card import BudgetCard
+from app.views.candidate_view import CandidateView
+from app.views.live_budget_card import LiveBudgetCard
+from runtime.protocol.messages import BudgetsSet, CommandFailed, PlanModel, SetBudgets
+from tests.gui.text.test_units import plain
+from tests.support.monitor_stage import (
+    DEVICE,
+    GIB,
+    MonitorStage,
+    loaded_with_device,
+    machine_with_device,
+    plan_with_device,
+)
+from tests.support.session_replies import answer_plan
+from tests.support.window_values import some_error, some_machine, some_plan
+
+
+@pytest.fixture
+def live_card(stage: MonitorStage, qtbot: QtBot) -> LiveBudgetCard:
+    card = LiveBudgetCard(stage.monitor, LIGHT)
+    qtbot.addWidget(card)
+    card.resize(700, 180)
+    card.show()
+    return card
+
+
+def test_live_card_shows_what_is_in_force(live_card: LiveBudgetCard) -> None:
+    assert live_card.vram.slider.chosen_bytes() == pytest.approx(7.4 * GIB, rel=0.01)
+    assert live_card.ram.slider.chosen_bytes() == pytest.approx(9.2 * GIB, rel=0.01)
+    text = plain(live_card.effect())
+    assert text.startswith("Experts: 31 % in VRAM (simulated), 52 % in RAM, 17 % on the drive")
+    assert "19–24 tokens/s" in text
+    shown = plain(" ".join(each.text() for each in live_card.findChildren(QLabel)))
+    assert "of 12.0 GiB · others hold 1.1 GiB · reserve 819 MiB" in shown
+    assert "VRAM budget (simulated)" in shown
+
+
+def test_live_card_moving_previews_and_letting_go_applies(
+    live_card: LiveBudgetCard, stage: MonitorStage
+) -> None:
+    slider = live_card.vram.slider
+    y = slider.height() // 2
+    QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(slider.width() // 4, y))
+    asked = stage.client.last(PlanModel).budgets.vram_bytes[DEVICE]
+    assert asked == pytest.approx(3 * GIB, rel=0.1)
+    assert stage.client.count(SetBudgets) == 0
+    smaller = msgspec.structs.replace(plan_with_device(), vram_bytes=0, device="cpu")
+    answer_plan(stage.client, smaller)
+    assert "The graphics card is not used. It is of use from 2.0 GiB on." in plain(
+        live_card.effect()
+    )
+    QTest.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=QPoint(slider.width() // 4, y))
+    command = stage.client.last(SetBudgets)
+    assert command.budgets.vram_bytes == {DEVICE: asked}
+    assert "Changing" in live_card.status()
+    plan = msgspec.structs.replace(plan_with_device(), vram_bytes=asked, budgets=command.budgets)
+    stage.client.answer(
+        BudgetsSet(request_id=command.request_id, model=loaded_with_device(), plan=plan)
+    )
+    assert live_card.status() == "In force."
+    assert slider.chosen_bytes() == pytest.approx(asked, rel=0.01)
+
+
+def test_live_card_refused_change_says_why_and_goes_back(
+    live_card: LiveBudgetCard, stage: MonitorStage
+) -> None:
+    slider = live_card.ram.slider
+    before = slider.chosen_bytes()
+    QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(slider.width() // 5, 12))
+    assert slider.chosen_bytes() != before
+    command = stage.client.last(SetBudgets)
+    stage.client.answer(CommandFailed(request_id=command.request_id, error=some_error()))
+    assert "is not a model folder" in live_card.status()
+    assert slider.chosen_bytes() == before
+    live_card.show_palette(DARK)
+
+
+def test_live_card_without_a_model_stays_blank(empty_stage: MonitorStage, qtbot: QtBot) -> None:
+    card = LiveBudgetCard(empty_stage.monitor, LIGHT)
+    qtbot.addWidget(card)
+    assert card.effect() == ""
+
+
+@pytest.fixture
+def card(qtbot: QtBot) -> BudgetCard:
+    card = BudgetCard(LIGHT)
+    qtbot.addWidget(card)
+    card.resize(600, 300)
+    card.show()
+    return card
+
+
+def test_card_vram_slider_is_there_only_with_a_device(card: BudgetCard) -> None:
+    plan, machine = plan_with_device(), machine_with_device()
+    card.show_vram(plan, None, None)
+    assert card.vram.isHidden()
+    card.show_vram(plan, machine.devices[0], None)
+    assert not card.vram.isHidden()
+    assert card.vram.automatic.isChecked()
+    assert card.vram.slider.chosen_bytes() == pytest.approx(7.4 * GIB, rel=0.01)
+
+
+def test_card_moved_slider_plans_and_automatic_gives_it_back(
+    card: BudgetCard, qtbot: QtBot
+) -> None:
+    card.show_vram(plan_with_device(), machine_with_device().devices[0], None)
+    slider = card.vram.slider
+    with qtbot.waitSignal(card.vram_changed, timeout=3000) as moved:
+        QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(slider.width() // 4, 12))
+    assert moved.args is not None
+    assert moved.args[0] == DEVICE
+    assert moved.args[1] == slider.chosen_bytes()
+    assert not card.vram.automatic.isChecked()
+    with qtbot.waitSignal(card.vram_changed) as automatic:
+        card.vram.automatic.click()
+    assert automatic.args == [DEVICE, None]
+    with qtbot.waitSignal(card.vram_changed) as fixed:
+        card.vram.automatic.click()
+    assert fixed.args == [DEVICE, slider.chosen_bytes()]
+
+
+def test_card_ram_and_context_are_chosen(card: BudgetCard, qtbot: QtBot) -> None:
+    card.show_ram(some_plan(), some_machine(), 150 << 20)
+    assert not card.ram.automatic.isChecked()
+    assert card.ram.slider.chosen_bytes() == pytest.approx(150 << 20, rel=0.01)
+    card.show_context(3000, 4096, 8192)
+    box = card._context
+    assert [box.itemData(index) for index in range(box.count())] == [
+        0,
+        1024,
+        2048,
+        3000,
+        4096,
+        8192,
+    ]
+    assert box.currentData() == 3000
+    with qtbot.waitSignal(card.context_changed) as chosen:
+        card._on_context_chosen(1)
+    assert chosen.args == [1024]
+    card.show_palette(DARK)
+
+
+def test_candidate_shows_the_device_of_the_machine(stage: MonitorStage, qtbot: QtBot) -> None:
+    session = stage.monitor.session
+    view = CandidateView(DARK)
+    qtbot.addWidget(view)
+    assert session.candidate is not None
+    view.show_candidate(
+        session.candidate,
+        loaded_folder="",
+        is_busy=False,
+        machine=session.machine,
+        limits=session.limits,
+    )
+    budgets = view.findChild(BudgetCard)
+    assert budgets is not None
+    assert not budgets.vram.isHidden()
+    view.show_palette(LIGHT)

@@ -1,0 +1,209 @@
+"""The Monitor page over a played runtime."""
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QLabel, QSlider, QStackedWidget, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.graphs.expert_grid import MapMode
+from app.state.drive_warning import Remedy, RemedyKind
+from app.theme.palette import DARK, LIGHT
+from app.views.monitor_view import MonitorView
+from runtime.protocol.messages import TelemetrySampled
+from runtime.protocol.telemetry import NoteCode, RuntimeNote
+from tests.gui.text.test_units import plain
+from tests.support.drive_values import answer_with, plan_that_reads
+from tests.support.monitor_stage import MonitorStage, live_sample
+from tests.support.paint_counts import PaintCounts
+from tests.support.session_replies import answer_plan
+
+
+@pytest.fixture
+def view(stage: MonitorStage, qtbot: QtBot) -> MonitorView:
+    view = MonitorView(stage.monitor, LIGHT)
+    qtbot.addWidget(view)
+    view.resize(1276, 810)
+    return view
+
+
+def texts(widget: QWidget) -> str:
+    """Return all words below a widget that are shown."""
+    found = [each.text() for each in widget.findChildren(QLabel) if not each.isHidden()]
+    return plain("\n".join(found))
+
+
+def test_monitor_shows_what_is_measured(view: MonitorView, stage: MonitorStage) -> None:
+    stage.play(30)
+    view.show()
+    assert [plain(texts(card)) for card in view.hits] == [
+        "From VRAM (simulated)\n61 %\nby bytes 58 %",
+        "From RAM\n37 %\nby bytes 39 %",
+        "From the drive\n2 %\nby bytes 3 %",
+    ]
+    assert "RAM read 33 of 52" in texts(view.throughput)
+    assert "drive 1.5 of 6.8" in texts(view.throughput)
+    energy = texts(view.energy)
+    assert "graphics card 77 measured" in energy
+    assert "rest 16 estimated" in energy
+    assert "Wh per 1000 tokens" in energy
+    assert "A token takes 4" in texts(view.token)
+    assert "waiting for the drive" in texts(view.token)
+    assert view.map_card.map.grid.num_layers == 48
+    assert "VRAM (simulated)" in view.map_card.map.accessibleDescription()
+
+
+def test_monitor_is_empty_without_a_model(empty_stage: MonitorStage, qtbot: QtBot) -> None:
+    view = MonitorView(empty_stage.monitor, DARK)
+    qtbot.addWidget(view)
+    view.show()
+    assert "Nothing has been measured yet" in texts(view)
+    assert not view.map_card.isVisible()
+
+
+def test_monitor_hidden_draws_nothing(stage: MonitorStage, qtbot: QtBot) -> None:
+    view = MonitorView(stage.monitor, LIGHT)
+    pages = QStackedWidget()
+    other = QWidget()
+    pages.addWidget(view)
+    pages.addWidget(other)
+    qtbot.addWidget(pages)
+    pages.resize(1276, 810)
+    pages.show()
+    qtbot.waitExposed(pages)
+    counts = PaintCounts(view)
+    stage.play(3)
+    qtbot.waitUntil(lambda: counts.num_paints > 0, timeout=3000)
+    pages.setCurrentWidget(other)
+    QTest.qWait(50)
+    counts.take()
+    stage.play(5)
+    QTest.qWait(700)
+    assert counts.take() == 0
+    assert not view.clock.is_running
+    pages.setCurrentWidget(view)
+    qtbot.waitUntil(lambda: counts.num_paints > 0, timeout=3000)
+
+
+def test_monitor_without_new_samples_draws_nothing(
+    view: MonitorView, stage: MonitorStage, qtbot: QtBot
+) -> None:
+    stage.play(3)
+    view.show()
+    qtbot.waitExposed(view)
+    QTest.qWait(300)
+    counts = PaintCounts(view.map_card.map)
+    plots = PaintCounts(view.throughput.plot)
+    QTest.qWait(500)
+    assert counts.take() == plots.take() == 0
+
+
+def test_monitor_paused_keeps_its_picture(view: MonitorView, stage: MonitorStage) -> None:
+    stage.play(10)
+    view.show()
+    before = view.throughput.plot.curves()
+    QTest.mouseClick(view.pause_button, Qt.MouseButton.LeftButton)
+    stage.play(10)
+    QTest.qWait(250)
+    assert view.throughput.plot.curves() == before
+    assert "Paused" in texts(view)
+    QTest.mouseClick(view.pause_button, Qt.MouseButton.LeftButton)
+    assert view.throughput.plot.curves() != before
+    assert "Paused" not in texts(view)
+
+
+def test_monitor_modes_redraw_the_map(view: MonitorView, stage: MonitorStage) -> None:
+    stage.play(1)
+    view.show()
+    by_name = {each.text(): each for each in view.map_card.findChildren(QToolButton) if each.text()}
+    by_name["use"].click()
+    assert view.map_card.map.grid.mode is MapMode.USE
+    by_name["bits"].click()
+    assert view.map_card.map.grid.mode is MapMode.BITS
+    assert "bits" in view.map_card.caption()
+    by_name["tier"].click()
+    view.map_card.map.setFocus()
+    QTest.keyClick(view.map_card.map, Qt.Key.Key_Right)
+    assert plain(view.map_card.caption()).startswith("layer 1 of 48 · expert ")
+    assert "VRAM (simulated)" in view.map_card.caption()
+
+
+def test_monitor_notes_are_told_with_the_time(view: MonitorView, stage: MonitorStage) -> None:
+    assert "Nothing out of the ordinary" in view.notes.text()
+    note = RuntimeNote(code=NoteCode.TOPIC_CHANGED, parameters={"num_experts": 212})
+    stage.client.answer(
+        TelemetrySampled(sample=msgspec.structs.replace(live_sample(1), notes=[note]))
+    )
+    line = view.notes.text()
+    assert line[2] == ":"
+    assert line.endswith("Topic changed: 212 experts exchanged")
+
+
+def test_monitor_warning_appears_with_its_remedy_and_goes(
+    view: MonitorView, stage: MonitorStage, qtbot: QtBot
+) -> None:
+    view.show()
+    assert view.warning.text() == ""
+    stage.play(60, wait_ratio=0.7)
+    text = plain(view.warning.text())
+    assert "7.0 GB per 100 tokens" in text
+    assert "of the time" in text
+    assert "cost" in text
+    assert "Working out what would help" in text
+    assert not view.warning.remedy_button().isVisible()
+    plan = msgspec.structs.replace(
+        plan_that_reads(0, rate=31), ram_bytes=12 << 30, all_ram_bytes=12 << 30
+    )
+    answer_plan(stage.client, plan)
+    text = plain(view.warning.text())
+    assert "With 12.0 GiB RAM about 31 tokens/s, reading nothing." in text
+    with qtbot.waitSignal(view.remedy_wanted) as wanted:
+        view.warning.remedy_button().click()
+    assert wanted.args == [Remedy(RemedyKind.MORE_MEMORY, plan)]
+    stage.play(70, wait_ratio=0.05)
+    assert view.warning.text() == ""
+    assert view.warning.isHidden()
+
+
+def test_monitor_after_an_answer_shows_its_time(view: MonitorView) -> None:
+    view.show_answer(None)
+    view.show_answer(answer_with(0.5))
+    assert "A token takes 47 ms" in texts(view.token)
+
+
+def test_monitor_narrow_stands_in_one_column(view: MonitorView, stage: MonitorStage) -> None:
+    stage.play(2)
+    view.show()
+    assert view.energy.geometry().left() > view.map_card.geometry().right()
+    view.resize(800, 560)
+    QTest.qWait(20)
+    assert view.energy.geometry().top() > view.map_card.geometry().bottom()
+    assert view.map_card.width() > 700
+
+
+def test_monitor_every_control_has_a_name(view: MonitorView, stage: MonitorStage) -> None:
+    stage.play(60, wait_ratio=0.7)
+    view.show()
+    controls = [
+        each
+        for each in view.findChildren(QWidget)
+        if isinstance(each, QAbstractButton | QSlider) and not each.objectName().startswith("qt_")
+    ]
+    assert len(controls) >= 8
+    assert [
+        each
+        for each in controls
+        if not each.accessibleName() and not each.isHidden() and not getattr(each, "text", str)()
+    ] == []
+    for drawn in (view.map_card.map, view.throughput.plot, view.energy.plot, *view.hits):
+        assert drawn.accessibleName()
+
+
+def test_monitor_in_dark_changes_every_part(view: MonitorView, stage: MonitorStage) -> None:
+    stage.play(3)
+    view.show()
+    view.show_palette(DARK)
+    found = view.map_card.map.image().pixelColor(0, 0)
+    assert abs(found.red() - QColor(DARK.vram).red()) < 20

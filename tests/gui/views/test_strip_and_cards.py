@@ -1,0 +1,138 @@
+"""The strip, the cards beside a chat, and the line under an answer."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.state.chat import ChatState
+from app.state.drive_warning import DriveWarning, use_of_answer
+from app.theme.palette import DARK, LIGHT
+from app.views.answer_cards import AnswerCards
+from app.views.chat_view import ChatView
+from app.views.strip import Strip
+from tests.gui.text.test_units import plain
+from tests.support.drive_values import answer_with
+from tests.support.monitor_stage import MonitorStage, loaded_with_device, plan_with_device
+from tests.support.window_values import some_forecast
+
+
+def shown(widget: QWidget) -> str:
+    """Return the words that are on the screen."""
+    return plain(
+        " | ".join(each.text() for each in widget.findChildren(QLabel) if each.isVisible())
+    )
+
+
+@pytest.fixture
+def strip(qtbot: QtBot) -> Strip:
+    strip = Strip(LIGHT)
+    qtbot.addWidget(strip)
+    strip.resize(1276, 40)
+    strip.show_model(loaded_with_device(), "", plan_with_device())
+    strip.show_answer(msgspec.structs.replace(answer_with(0.7), predicted=some_forecast()))
+    strip.show()
+    return strip
+
+
+def test_strip_says_tiers_rate_forecast_and_power(strip: Strip) -> None:
+    text = shown(strip)
+    for part in ("5.1 GiB VRAM (simulated)", "8.6 GiB RAM", "2.8 GiB drive", "21.4", "59 W"):
+        assert part in text
+    assert "forecast 19–24" in text
+    tooltip = plain(strip._bar.toolTip())
+    assert "VRAM (simulated): 1,904 experts, 5.1 GiB" in tooltip
+    assert "Beside the experts, what every token uses: 1.0 GiB in VRAM" in tooltip
+
+
+def test_strip_warning_is_shown_clicked_and_gone(strip: Strip, qtbot: QtBot) -> None:
+    assert not strip.drive_button.isVisible()
+    strip.show_drive(DriveWarning(use_of_answer(answer_with(0.7)), None))
+    assert plain(strip.drive_button.text()) == "waiting for the drive 70 %"
+    assert strip.drive_button.accessibleName() == strip.drive_button.text()
+    with qtbot.waitSignal(strip.drive_clicked):
+        strip.drive_button.click()
+    strip.show_drive(None)
+    assert not strip.drive_button.isVisible()
+
+
+def test_strip_narrow_lets_go_of_what_matters_least(strip: Strip) -> None:
+    strip.show_drive(DriveWarning(use_of_answer(answer_with(0.7)), None))
+    strip.resize(640, 40)
+    text = shown(strip)
+    assert "Qwen3-30B-A3B" in text
+    assert "21.4" in text
+    assert strip.drive_button.isVisible()
+    assert "forecast" not in text
+    assert strip.drive_button.geometry().right() < 640
+    strip.resize(1400, 40)
+    assert "forecast" in shown(strip)
+    strip.show_palette(DARK)
+
+
+def test_strip_without_a_model_shows_what_goes_on(strip: Strip) -> None:
+    strip.show_model(None, "Loading", None)
+    assert shown(strip).replace(" | ", "") == "Loading"
+
+
+@pytest.fixture
+def cards(stage: MonitorStage, qtbot: QtBot) -> AnswerCards:
+    cards = AnswerCards(stage.monitor, LIGHT)
+    qtbot.addWidget(cards)
+    cards.resize(284, 800)
+    cards.show()
+    return cards
+
+
+def test_cards_draw_the_map_and_the_time_of_now(
+    cards: AnswerCards, stage: MonitorStage, qtbot: QtBot
+) -> None:
+    cards.show_answer(answer_with(0.5))
+    assert "waiting for the drive 50 %" in shown(cards)
+    stage.play(60)
+    qtbot.waitUntil(lambda: "48 layers × 128 experts" in shown(cards), timeout=3000)
+    qtbot.waitUntil(lambda: "graphics card 33 %" in shown(cards), timeout=3000)
+    assert "7.0 GB per 100 tokens" in plain(cards.drive.text())
+    assert "Fine for now." in cards.drive.text()
+    cards.show_palette(DARK)
+    before = cards.map_card.map.image().pixelColor(0, 0)
+    assert abs(before.red() - QColor(DARK.vram).red()) < 20
+
+
+def test_cards_click_on_the_map_wants_the_monitor(cards: AnswerCards, qtbot: QtBot) -> None:
+    with qtbot.waitSignal(cards.map_clicked):
+        QTest.mouseClick(cards.map_card.map, Qt.MouseButton.LeftButton, pos=QPoint(20, 20))
+
+
+def test_cards_say_when_the_drive_costs_too_much_or_nothing(
+    cards: AnswerCards, stage: MonitorStage
+) -> None:
+    assert cards.drive.isHidden()
+    stage.monitor.drive.take_answer(answer_with(0.7))
+    assert "This costs time or energy." in cards.drive.text()
+    idle = msgspec.structs.replace(answer_with(0.0), drive_bytes_read=0)
+    stage.monitor.drive.take_answer(idle)
+    assert cards.drive.text() == "Nothing is read from the drive."
+
+
+def test_cards_before_the_first_answer_wait(cards: AnswerCards) -> None:
+    cards.show_answer(None)
+    assert "Ask something, then this fills." in shown(cards)
+
+
+def test_line_under_an_answer_warns_of_that_answer_alone(
+    stage: MonitorStage, qtbot: QtBot, tmp_path: Path
+) -> None:
+    chat = ChatState(tmp_path / "chats.db", stage.monitor.session, stage.monitor.settings)
+    view = ChatView(chat, stage.monitor, LIGHT)
+    qtbot.addWidget(view)
+    note = plain(view._drive_note(answer_with(0.62)))
+    assert note.startswith("waited for the drive 62 % of the time, 20.0 GB per 100 tokens, ")
+    assert note.endswith("ct per 1000 tokens")
+    assert view._drive_note(answer_with(0.1)) == ""
+    chat.close()
