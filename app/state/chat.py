@@ -302,7 +302,7 @@ class ChatState(QObject):
         if answer is None:
             return
         if isinstance(event, TokensGenerated):
-            self._prompt_progress = None
+            self._end_prompt()
             answer.add(event.text, event.token_ids)
             for timer in (self._show_timer, self._save_timer):
                 if not timer.isActive():
@@ -325,6 +325,12 @@ class ChatState(QObject):
     def _show_prompt(self, done_tokens: int, total_tokens: int) -> None:
         self._prompt_progress = (done_tokens, total_tokens)
         self.asking_changed.emit()
+
+    def _end_prompt(self) -> None:
+        """The first token is there: the prompt has been read."""
+        if self._prompt_progress is not None:
+            self._prompt_progress = None
+            self.asking_changed.emit()
 
     def _on_answer_lost(self) -> None:
         self._end_answer(AnswerEnd.CUT_OFF)

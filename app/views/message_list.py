@@ -105,6 +105,10 @@ class MessageList(QScrollArea):
         self._progress.setText(text)
         self._progress.setVisible(bool(text))
 
+    def progress(self) -> str:
+        """Return what is being waited for, empty if nothing is."""
+        return "" if self._progress.isHidden() else self._progress.text()
+
     def views(self) -> list[MessageView]:
         """Return the drawn messages, oldest first."""
         return list(self._views)

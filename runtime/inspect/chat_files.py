@@ -98,8 +98,7 @@ _RANGES: Mapping[str, tuple[float, float]] = {
 def read_recommended_sampling(folder: Path) -> SamplingSettings | None:
     """Return what ``generation_config.json`` recommends, None if it says nothing about sampling."""
     generation, _ = optional_config(folder, "generation_config.json")
-    if generation["do_sample"] is False:
-        return SamplingSettings(temperature=0.0)
+    is_greedy = generation["do_sample"] is False
     found: dict[str, float] = {}
     for name, (least, most) in _RANGES.items():
         value = generation[name]
@@ -107,6 +106,9 @@ def read_recommended_sampling(folder: Path) -> SamplingSettings | None:
             continue
         if least <= value <= most:
             found[name] = int(value) if name == "top_k" else float(value)
+    if is_greedy:
+        penalty = float(found.get("repetition_penalty", 1.0))
+        return SamplingSettings(temperature=0.0, repetition_penalty=penalty)
     if not found and generation["do_sample"] is not True:
         return None
     return msgspec.convert({"temperature": 1.0, **found}, SamplingSettings)

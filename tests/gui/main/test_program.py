@@ -32,6 +32,8 @@ def test_question_typed_is_answered_and_shown(qtbot: QtBot, start_window: StartW
     window.send("What is the capital of France?")
     assert program.chat_view.composer.edit.toPlainText() == ""
     assert program.chat_view.composer.stop_button.isVisible()
+    qtbot.waitUntil(lambda: program.chat.messages[-1].text != "", timeout=ANSWER_MS)
+    assert program.chat_view.messages.progress() == ""
     window.wait_for_answer()
     question, answer = program.chat_view.messages.views()
     assert question.message.text == "What is the capital of France?"

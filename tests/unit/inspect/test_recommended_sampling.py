@@ -27,6 +27,13 @@ def test_recommended_sampling_without_sampling_is_greedy(tmp_path: Path) -> None
     assert found == SamplingSettings(temperature=0.0)
 
 
+def test_recommended_sampling_greedy_keeps_the_penalty(tmp_path: Path) -> None:
+    said = {"do_sample": False, "repetition_penalty": 1.2}
+    assert read_recommended_sampling(written(tmp_path, said)) == SamplingSettings(
+        temperature=0.0, repetition_penalty=1.2
+    )
+
+
 def test_recommended_sampling_takes_all_that_is_said(tmp_path: Path) -> None:
     said = {"temperature": 0.6, "top_k": 20, "top_p": 0.95, "do_sample": True}
     found = read_recommended_sampling(written(tmp_path, {**said, "repetition_penalty": 1.05}))
