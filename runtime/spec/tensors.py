@@ -97,9 +97,7 @@ def expert_layout(weight_format: WeightFormat, hidden_size: int, expert_width: i
     offset = 0
     for part in ExpertPart:
         rows, columns = (
-            (hidden_size, expert_width)
-            if part is ExpertPart.DOWN
-            else (expert_width, hidden_size)
+            (hidden_size, expert_width) if part is ExpertPart.DOWN else (expert_width, hidden_size)
         )
         num_bytes = matrix_bytes(weight_format, rows, columns)
         parts[part] = MatrixLayout(weight_format, rows, columns, offset, num_bytes)
