@@ -73,6 +73,8 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
         available = min(available, limit, key=lambda measured: measured.value)
     if profile.ram_available_bytes is not None:
         available = _stated(profile.ram_available_bytes)
+    elif profile.devices:
+        available = _beside_simulated(available, profile)
     cores = profile.num_physical_cores
     return msgspec.structs.replace(
         report,
@@ -99,6 +101,14 @@ def _gpus(
         msgspec.structs.replace(card, link_bytes_per_s=rates.rate(link_key(card.device)))
         for card in cards
     ]
+
+
+def _beside_simulated(available: Measured, profile: MachineProfile) -> Measured:
+    """Return what is left beside the simulated cards, whose memory is RAM of this PC."""
+    left = max(0, int(available.value) - sum(device.free_bytes for device in profile.devices))
+    if available.method == _METHOD:
+        return _stated(left)
+    return Measured(value=left, method=f"{available.method}, less the simulated cards")
 
 
 def _stated(value: float) -> Measured:

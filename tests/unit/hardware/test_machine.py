@@ -94,6 +94,18 @@ def test_describe_machine_profile_replaces_what_it_states(tmp_path: Path) -> Non
     assert device.link_bytes_per_s.method == "profile"
 
 
+def test_describe_machine_simulated_card_lies_in_ram(tmp_path: Path) -> None:
+    card = {"total_gib": 2, "free_gib": 1.5}
+    path = write_profile(tmp_path, {"ram": {"total_gib": 2}, "devices": [card]})
+    available = describe_machine([], {MACHINE_VARIABLE: path}).ram_available
+    assert available.value == GIB // 2
+    assert available.method == "profile"
+    large = write_profile(tmp_path, {"devices": [{"total_gib": 999_999}]})
+    available = describe_machine([], {MACHINE_VARIABLE: large}).ram_available
+    assert available.value == 0
+    assert available.method.endswith(", less the simulated cards")
+
+
 def test_describe_machine_empty_profile_changes_nothing_else(tmp_path: Path) -> None:
     path = write_profile(tmp_path, {})
     report = describe_machine([tmp_path], {MACHINE_VARIABLE: path})
