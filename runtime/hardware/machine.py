@@ -128,7 +128,6 @@ def _simulated(profile: MachineProfile) -> list[DeviceReport]:
             free_bytes=item.free_bytes,
             is_simulated=True,
             link_bytes_per_s=_stated(item.link_bytes_per_s),
-            note=f"simulated, link {item.link_bytes_per_s / 1e9:g} GB/s",
         )
         for item in profile.devices
     ]
