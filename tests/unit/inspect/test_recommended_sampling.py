@@ -1,6 +1,7 @@
 """What `generation_config.json` says about sampling."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from runtime.inspect.chat_files import read_recommended_sampling
 from runtime.protocol.chat import SamplingSettings
 
 
-def written(folder: Path, content: dict[str, object]) -> Path:
+def written(folder: Path, content: Mapping[str, object]) -> Path:
     (folder / "generation_config.json").write_text(json.dumps(content), encoding="utf-8")
     return folder
 
