@@ -5,6 +5,7 @@ level is the use. The image is a table of indices; colours are put in by the tab
 """
 
 import enum
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ BITS_STEPS = (4, 8, 16, 32)
 USE_PER_DOUBLING = 16.0
 
 Bytes = npt.NDArray[np.uint8]
+Colours = npt.NDArray[np.uint32]
+"""A colour for each index, as ``0xAARRGGBB``."""
 
 
 class MapMode(enum.Enum):
@@ -73,9 +76,15 @@ class ExpertGrid:
     def indices(self) -> Bytes:
         """Return the colour index of each cell, row by row."""
         keys = self._keys()
+        colours = _colours(keys)
         if self.is_sorted:
             keys = np.sort(keys, axis=1, kind="stable")
-        return self._colours()[keys]
+        return colours[keys]
+
+    def pixels(self, table: Colours) -> Colours:
+        """Return the colour of each cell, row by row."""
+        found: Colours = np.take(table, self.indices())
+        return found
 
     def expert_at(self, layer: int, column: int) -> int:
         """Return which expert stands in a cell."""
@@ -117,24 +126,32 @@ class ExpertGrid:
             keys |= groups.astype(np.uint16) << 8
         return keys
 
-    def _colours(self) -> Bytes:
-        """Return the colour index of every possible key.
 
-        Levels reach from the weakest to the strongest use within a group, so that each band shows
-        its own order; between the rows of one group they can be compared.
-        """
-        groups = self._groups()
-        num_groups = 1 if groups is None else max(NUM_TIERS, len(BITS_STEPS))
-        table = np.zeros((num_groups, 256), np.uint8)
-        for group in range(num_groups):
-            used = self._use if groups is None else self._use[groups == group]
-            most = int(used.max()) if used.size else 0
-            least = min(int(used.min()), most - 1) if most else 0
-            use = np.arange(255, -1, -1)
-            level = (use - least) * (NUM_LEVELS - 1) // max(1, most - least)
-            level = np.clip(level, 0, NUM_LEVELS - 1)
-            table[group] = group * NUM_LEVELS + level
-        return table.ravel()
+def _colours(keys: npt.NDArray[np.uint16]) -> Bytes:
+    """Return the colour index of every possible key.
+
+    Levels reach from the weakest to the strongest use within a group, so that each band shows its
+    own order; between the rows of one group they can be compared.
+    """
+    is_there = np.zeros(len(BITS_STEPS) * 256, np.bool_)
+    is_there[keys] = True
+    table = np.zeros(is_there.size, np.uint8)
+    use = np.arange(255, -1, -1)
+    for group in range(len(BITS_STEPS)):
+        part = slice(group * 256, group * 256 + 256)
+        found = use[is_there[part]]
+        most = int(found[0]) if found.size else 0
+        least = min(int(found[-1]), most - 1) if most else 0
+        level = (use - least) * (NUM_LEVELS - 1) // max(1, most - least)
+        table[part] = group * NUM_LEVELS + np.clip(level, 0, NUM_LEVELS - 1)
+    return table
+
+
+def colours_of(colours: Sequence[int]) -> Colours:
+    """Return colours as a table for ``ExpertGrid.pixels``, as long as any index can be."""
+    table = np.zeros(len(BITS_STEPS) * NUM_LEVELS, np.uint32)
+    table[: len(colours)] = colours
+    return table
 
 
 def _table(data: bytes, shape: tuple[int, int], before: Bytes) -> Bytes:

@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.graphs.expert_grid import NUM_LEVELS, ExpertGrid, MapMode
+from app.graphs.expert_grid import NUM_LEVELS, Colours, ExpertGrid, MapMode, colours_of
 from app.theme.palette import Palette
 from runtime.protocol.telemetry import ExpertMap
 
@@ -63,7 +63,7 @@ class ExpertMapView(QWidget):
         self._grid = ExpertGrid()
         self._picture: QPixmap | None = None
         self._cell: tuple[int, int] | None = None
-        self._tables: dict[MapMode, list[int]] = {}
+        self._tables: dict[MapMode, Colours] = {}
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         if is_small:
@@ -98,13 +98,13 @@ class ExpertMapView(QWidget):
     def image(self) -> QImage:
         """Return the map with one pixel for each expert."""
         grid = self._grid
-        data = grid.indices().tobytes()
-        image = QImage(
-            data, grid.num_experts, grid.num_layers, grid.num_experts, QImage.Format.Format_Indexed8
-        )
         if grid.mode not in self._tables:
             self._tables[grid.mode] = colour_table(self._palette, grid.mode)
-        image.setColorTable(self._tables[grid.mode])
+        # 32 bits a pixel, because Qt enlarges these fast and in this thread.
+        data = grid.pixels(self._tables[grid.mode]).tobytes()
+        row_bytes = grid.num_experts * 4
+        form = QImage.Format.Format_RGB32
+        image = QImage(data, grid.num_experts, grid.num_layers, row_bytes, form)
         # The copy owns its pixels; ``data`` would be gone.
         return image.copy()
 
@@ -148,14 +148,24 @@ class ExpertMapView(QWidget):
             painter.fillRect(area, QColor(self._palette.empty))
         else:
             painter.drawImage(area, self.image())
-        corners = QPainterPath()
-        corners.addRect(area.adjusted(-1, -1, 1, 1))
-        inner = QPainterPath()
-        inner.addRoundedRect(area, CORNER_RADIUS, CORNER_RADIUS)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.fillPath(corners.subtracted(inner), QColor(self._palette.surface))
+        painter.fillPath(self._corners(), QColor(self._palette.surface))
         painter.end()
         return picture
+
+    def _corners(self) -> QPainterPath:
+        """Return what lies outside of the round corners."""
+        path = QPainterPath()
+        radius = CORNER_RADIUS
+        for x, across in ((0.0, radius), (float(self.width()), -radius)):
+            for y, down in ((0.0, radius), (float(self.height()), -radius)):
+                corner = QRectF(x, y, across, down).normalized()
+                round_part = QRectF(x, y, 2 * across, 2 * down).normalized()
+                square, circle = QPainterPath(), QPainterPath()
+                square.addRect(corner)
+                circle.addEllipse(round_part)
+                path.addPath(square.subtracted(circle))
+        return path
 
     def sizeHint(self) -> QSize:
         """Return a small size; the map takes all the room there is."""
@@ -226,9 +236,12 @@ class ExpertMapView(QWidget):
         )
 
 
-def colour_table(palette: Palette, mode: MapMode) -> list[int]:
+def colour_table(palette: Palette, mode: MapMode) -> Colours:
     """Return the colour of each index of ``ExpertGrid``."""
-    p = palette
+    return colours_of(_colours(palette, mode))
+
+
+def _colours(p: Palette, mode: MapMode) -> list[int]:
     if mode is MapMode.USE:
         return _ramp(p.use_weak, p.use_low, p.use_high, p.use_strong)
     if mode is MapMode.TIER:

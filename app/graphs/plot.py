@@ -42,6 +42,8 @@ class CurvePlot(QWidget):
         self._palette = palette
         self._curves: tuple[DrawnCurve, ...] = ()
         self.setAccessibleName(name)
+        # What lies below is never seen, so nothing of it is drawn anew with each point.
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def show_curves(self, curves: Sequence[DrawnCurve]) -> None:
@@ -69,6 +71,7 @@ class CurvePlot(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw axes and curves."""
         painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(self._palette.surface))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         font = QFont(self.font())
         font.setPixelSize(LABEL_PX)

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.graphs.series import BUCKET_S
 from app.state.monitor import Monitor
 from app.text import monitor_phrases
 from app.text.monitor_words import LiveWords
@@ -45,6 +46,7 @@ class MonitorView(QWidget):
         super().__init__(parent)
         self._monitor = monitor
         self._drawn_sample = -1
+        self._drawn_point = -1
         self.setProperty("look", "page")
         self.warning = DriveWarningCard(monitor, palette)
         self.warning.remedy_wanted.connect(self.remedy_wanted)
@@ -137,13 +139,17 @@ class MonitorView(QWidget):
         self.notes.show_notes(self._monitor.telemetry.notes)
 
     def _draw(self) -> None:
-        """Draw map and curves, if something was measured since they were drawn last."""
+        """Draw the map with each sample, and the curves with each point that is new in them."""
         telemetry = self._monitor.telemetry
         if telemetry.num_samples == self._drawn_sample or self.window().isMinimized():
             return
         self._drawn_sample = telemetry.num_samples
         now_s = telemetry.now_s
         self.map_card.show_map(telemetry.experts, is_simulated=self._monitor.is_device_simulated)
+        point = int(now_s // BUCKET_S)
+        if point == self._drawn_point:
+            return
+        self._drawn_point = point
         self.throughput.show_curves(telemetry.series, now_s, has_device=self._has_device())
         self.energy.show_curves(telemetry.series, now_s)
 
