@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,10 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from app.state.folders import app_folders
 
     crash_log = early.keep_crash_log(app_folders(os.environ).crash_log)
-    problem = "asked for" if options.terminal else display_problem(os.environ)
+    problem = "" if options.terminal else display_problem(os.environ)
     try:
         if problem:
             _say(start_words.no_screen(problem))
+        if options.terminal or problem:
             return _chat_in_terminal(options)
         from app.main import StartOptions, run
 
@@ -77,10 +79,13 @@ def _chat_in_terminal(options: argparse.Namespace) -> int:
         _say(start_words.no_demo(folder))
         return 1
     command = [*module_command("runtime.cli"), "chat", folder, *_runtime_arguments(options)]
+    # Ctrl+C reaches the chat as well, where it stops an answer. It must not end this process, which
+    # would take the chat along; a handler is not inherited, while ignoring the signal would be.
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
     try:
         return subprocess.call(command, env=module_environment(os.environ))
-    except KeyboardInterrupt:
-        return 130
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _absolute(folder: str | None) -> str:

@@ -174,6 +174,7 @@ class Program(QObject):
         session.failed.connect(self._on_failed)
         session.sample_received.connect(self.telemetry.add)
         session.model_loaded.connect(lambda _model: self.telemetry.clear())
+        self.telemetry.steadied.connect(self._on_steadied)
         drive = self.monitor.drive
         drive.changed.connect(lambda: window.strip.show_drive(drive.warning))
         window.strip.drive_clicked.connect(lambda: window.show_page(Page.MONITOR))
@@ -237,6 +238,12 @@ class Program(QObject):
     def _on_restart_wanted(self) -> None:
         self.window.notice.clear()
         self.session.restart_runtime()
+
+    def _on_steadied(self) -> None:
+        plan = self.session.loaded_plan
+        if plan is not None and self.chat.is_answering:
+            totals = self.telemetry.series.recent(self.telemetry.now_s)
+            self.window.strip.show_now(totals, plan.forecast)
 
     def _on_answer_ended(self) -> None:
         self.window.strip.show_answer(

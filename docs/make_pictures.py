@@ -1,6 +1,8 @@
 """Renews the pictures of the README: `python docs/make_pictures.py` (under Xvfb where needed).
 
-The real window answers a real question with the demo model; nothing in a picture is made up.
+The real window answers real questions with the demo model, and its Monitor page is pictured while
+an answer is being written; nothing in a picture is made up. A machine profile named by
+LARDER_MACHINE takes effect as ever, and what it simulates is labelled so in the picture.
 """
 
 from __future__ import annotations
@@ -25,9 +27,13 @@ from runtime.protocol.chat import SamplingSettings  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 QUESTIONS = ("What is the capital of France?", "Name three things to see there, as a list.")
+LONG_QUESTION = "Tell me a story about a baker and her bread."
+ANSWER_LIMITS = {"short": 160, "long": 900}
+MEASURED_S = 12.0
+"""How long the Monitor page measures an answer before it is pictured."""
 
 
-def wait(application: QApplication, is_done: Callable[[], bool], timeout_s: float = 90.0) -> None:
+def wait(application: QApplication, is_done: Callable[[], bool], timeout_s: float = 120.0) -> None:
     """Run the event loop until something holds."""
     end_s = time.monotonic() + timeout_s
     while not is_done():
@@ -43,6 +49,43 @@ def rest(application: QApplication, seconds: float = 0.4) -> None:
     wait(application, lambda: time.monotonic() > end_s)
 
 
+def picture(application: QApplication, program: Program, page: Page, name: str) -> None:
+    """Write a page in both themes."""
+    for theme in (ThemeChoice.LIGHT, ThemeChoice.DARK):
+        program.settings.change(theme=theme)
+        program.window.show_page(page)
+        rest(application, 0.8)
+        path = IMAGES / f"{name}-{theme.value}.png"
+        program.window.grab().save(str(path))
+        sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+
+
+def ask(application: QApplication, program: Program, question: str) -> None:
+    """Ask, and wait for the whole answer."""
+    program.chat.ask(question)
+    wait(application, lambda: not program.chat.is_answering)
+
+
+def picture_monitor(application: QApplication, program: Program) -> None:
+    """Picture the Monitor page while answers are written."""
+    program.settings.change(
+        sampling=SamplingSettings(temperature=0.8, seed=1, max_tokens=ANSWER_LIMITS["long"])
+    )
+    program.chat.new_chat()
+    program.window.show_page(Page.MONITOR)
+    end_s = time.monotonic() + MEASURED_S
+
+    def is_measured() -> bool:
+        if program.chat.can_ask:
+            program.chat.ask(LONG_QUESTION)
+        return time.monotonic() > end_s and program.chat.is_answering
+
+    wait(application, is_measured)
+    picture(application, program, Page.MONITOR, Page.MONITOR.value)
+    program.chat.stop()
+    wait(application, lambda: not program.chat.is_answering)
+
+
 def main() -> None:
     """Write docs/images/PAGE-THEME.png."""
     IMAGES.mkdir(exist_ok=True)
@@ -50,26 +93,23 @@ def main() -> None:
         os.environ["LARDER_HOME"] = home
         application = make_application(["larder"])
         program = Program(StartOptions(), os.environ)
-        program.settings.change(sampling=SamplingSettings(temperature=0.0, max_tokens=160))
+        program.settings.change(
+            sampling=SamplingSettings(temperature=0.0, max_tokens=ANSWER_LIMITS["short"])
+        )
         program.window.resize(1360, 850)
         program.show()
         wait(application, lambda: program.session.stage in (Stage.READY, Stage.FAILED))
         for question in QUESTIONS:
-            program.chat.ask(question)
-            wait(application, lambda: not program.chat.is_answering)
-        folder = program.library.demo_folder
-        program.session.drop_folder(folder)
+            ask(application, program, question)
+        rest(application, 1.0)
+        picture(application, program, Page.CHAT, Page.CHAT.value)
+        program.session.drop_folder(program.library.demo_folder)
         wait(
             application, lambda: bool(program.session.candidate and program.session.candidate.plans)
         )
-        for theme in (ThemeChoice.LIGHT, ThemeChoice.DARK):
-            program.settings.change(theme=theme)
-            for page in Page:
-                program.window.show_page(page)
-                rest(application)
-                path = IMAGES / f"{page.value}-{theme.value}.png"
-                program.window.grab().save(str(path))
-                sys.stdout.write(f"{path.relative_to(ROOT)}\n")
+        picture(application, program, Page.MODELS, Page.MODELS.value)
+        picture(application, program, Page.SETTINGS, Page.SETTINGS.value)
+        picture_monitor(application, program)
         program.window.close()
         program.close()
 

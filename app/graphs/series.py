@@ -199,12 +199,12 @@ def _amounts(sample: TelemetrySample) -> tuple[float, ...]:
 def axis(low: float, high: float, max_steps: int = 4) -> tuple[float, float, float]:
     """Return start, end and step of an axis with round numbers around ``low`` to ``high``.
 
-    The axis starts at 0 unless what is shown lies far above it.
+    The axis starts at 0 unless what is shown lies far above it and varies enough to be looked at.
     """
-    if low < high * 0.75:
+    if low < high * 0.75 or low > high * 0.92:
         start, end = 0.0, high
     else:
-        room = max(high - low, high * 0.1) * 0.1
+        room = (high - low) * 0.1
         start, end = low - room, high + room
     step = nice_ceiling((end - start) / max_steps)
     start = math.floor(start / step + 1e-9) * step

@@ -153,7 +153,8 @@ class RuntimeProcess(QObject):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)
-            size_bytes = path.stat().st_size
+            with path.open("ab") as log:
+                size_bytes = log.seek(0, os.SEEK_END)
         except OSError:
             # Without a place for logs the runtime still works; it only cannot be looked into.
             self._process.setStandardErrorFile(QProcess.nullDevice())

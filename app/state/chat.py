@@ -172,9 +172,12 @@ class ChatState(QObject):
         """Write another answer to the last question; the old one stays as a variant."""
         if not self.can_ask or not self._messages:
             return False
-        if not self._ends_with_question():
+        if self._ends_with_question():
+            self._answer_now()
+        else:
+            replaced_id = self._messages[-1].message_id
             self._messages = self._messages[:-1]
-        self._answer_now()
+            self._answer_now(replaced_id)
         return True
 
     def edit_question(self, message_id: int, text: str) -> bool:
@@ -277,8 +280,8 @@ class ChatState(QObject):
         self._messages = self._store.messages(self._chat_id)
         self._answer_now()
 
-    def _answer_now(self) -> None:
-        """Have the last of ``messages``, a question, answered."""
+    def _answer_now(self, replaced_id: int | None = None) -> None:
+        """Have the last of ``messages``, a question, answered, in place of another answer."""
         chat_id, loaded = self._chat_id, self._session.loaded
         assert chat_id is not None
         assert loaded is not None
@@ -289,7 +292,7 @@ class ChatState(QObject):
             chat_id, self._messages[-1].message_id, Role.ASSISTANT, "", loaded.name
         )
         self._messages = self._store.messages(chat_id)
-        self._answer = GrowingAnswer(chat_id, self._messages[-1])
+        self._answer = GrowingAnswer(chat_id, self._messages[-1], replaced_id)
         sampling = sampling_for(self._settings.values, self._session.loaded_report)
         if not self._session.start_answer(conversation, sampling, self._on_event):
             self._end_answer(AnswerEnd.CUT_OFF)
@@ -336,14 +339,17 @@ class ChatState(QObject):
         self._end_answer(AnswerEnd.CUT_OFF)
 
     def _end_answer(self, end: AnswerEnd) -> None:
-        """End an answer that did not end by itself; one of which nothing came is removed."""
+        """End an answer that did not end by itself; one of which nothing came is removed.
+
+        The answer that it was to replace is shown again.
+        """
         answer = self._answer
         if answer is None:
             return
         if not answer.is_empty:
             self._keep_answer(answer, answer.ended(end))
             return
-        self._store.remove_message(answer.chat_id, answer.message_id)
+        self._store.remove_message(answer.chat_id, answer.message_id, answer.replaced_id)
         self._forget_answer()
         if answer.chat_id == self._chat_id:
             self._reload()

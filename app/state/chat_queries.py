@@ -45,6 +45,8 @@ _COPY_WORDS = "INSERT OR REPLACE INTO disk.words (rowid, text) SELECT rowid, tex
 
 def headings(database: ChatDatabase, wanted: str) -> list[ChatHeading]:
     """Return the chats, newest first; those with ``wanted`` in title or text if it is not empty."""
+    # SQLite ends a text at a zero character and takes no half of a surrogate pair.
+    wanted = wanted.replace("\0", "").encode("utf-8", "ignore").decode("utf-8")
     escaped = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     values = {"like": f"%{escaped}%", "words": '"' + wanted.replace('"', '""') + '"'}
     is_indexed = database.has_words and len(wanted) >= _MIN_INDEXED_LENGTH

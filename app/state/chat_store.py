@@ -153,14 +153,17 @@ class ChatStore:
         self._touch(chat_id)
         self._run(settle, is_durable=True)
 
-    def remove_message(self, chat_id: int, message_id: int) -> None:
-        """Remove an answer of which nothing came; its question becomes the end of the chat."""
+    def remove_message(self, chat_id: int, message_id: int, replaced_id: int | None = None) -> None:
+        """Remove an answer of which nothing came.
+
+        The end of the chat is the answer that it was to replace, or else its question.
+        """
 
         def remove(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "UPDATE chats SET leaf_id=(SELECT parent_id FROM messages WHERE message_id=?)"
-                " WHERE chat_id=?",
-                (message_id, chat_id),
+                "UPDATE chats SET leaf_id="
+                "coalesce(?, (SELECT parent_id FROM messages WHERE message_id=?)) WHERE chat_id=?",
+                (replaced_id, message_id, chat_id),
             )
             connection.execute("DELETE FROM messages WHERE message_id=?", (message_id,))
 

@@ -21,7 +21,6 @@ from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Budgets
 
 LOOK_BACK_S = 5.0
-LOOK_EVERY_S = 0.5
 
 
 class DriveWatch(QObject):
@@ -47,8 +46,7 @@ class DriveWatch(QObject):
         self._use: DriveUse | None = None
         self._warning: DriveWarning | None = None
         self._plan: PlacementPlan | None = None
-        self._looked_s = 0.0
-        telemetry.sampled.connect(self._on_sampled)
+        telemetry.steadied.connect(self._on_steadied)
         session.changed.connect(self._on_session_changed)
 
     @property
@@ -75,12 +73,9 @@ class DriveWatch(QObject):
         if stats is not None and self._session.loaded is not None:
             self._take(use_of_answer(stats))
 
-    def _on_sampled(self) -> None:
-        now_s = self._telemetry.now_s
-        if now_s - self._looked_s < LOOK_EVERY_S:
-            return
-        self._looked_s = now_s
-        totals = self._telemetry.series.recent_decoding(now_s, LOOK_BACK_S)
+    def _on_steadied(self) -> None:
+        telemetry = self._telemetry
+        totals = telemetry.series.recent_decoding(telemetry.now_s, LOOK_BACK_S)
         if totals.num_tokens:
             self._take(use_of_totals(totals))
 

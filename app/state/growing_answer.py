@@ -16,8 +16,10 @@ _ENDS = {
 class GrowingAnswer:
     """Collects the pieces of one answer; ``message`` is what has arrived."""
 
-    def __init__(self, chat_id: int, message: Message) -> None:
+    def __init__(self, chat_id: int, message: Message, replaced_id: int | None = None) -> None:
         self.chat_id = chat_id
+        self.replaced_id = replaced_id
+        """The answer that was shown in its place before, if there was one."""
         self._message = message
         self._pieces: list[str] = []
         self._token_ids: list[int] = []

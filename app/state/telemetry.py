@@ -12,6 +12,7 @@ from app.graphs.series import SampleSeries
 from runtime.protocol.telemetry import ExpertMap, RuntimeNote, TelemetrySample
 
 MAX_NOTES = 50
+STEADY_S = 0.5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class TelemetryState(QObject):
 
     sampled = Signal()
     """``latest`` is new."""
+    steadied = Signal()
+    """Numbers that change slowly may be shown anew: at most twice a second while samples come."""
     noted = Signal()
     """``notes`` changed."""
 
@@ -43,6 +46,7 @@ class TelemetryState(QObject):
         self._latest: TelemetrySample | None = None
         self._experts: ExpertMap | None = None
         self._notes: deque[TimedNote] = deque(maxlen=MAX_NOTES)
+        self._steadied_s = -STEADY_S
         self.series = SampleSeries()
         self.num_samples = 0
         """Grows with each sample, so that a drawing can see whether it is the newest."""
@@ -74,13 +78,17 @@ class TelemetryState(QObject):
         # Kept without its map, which is by far the largest part.
         kept: TelemetrySample = msgspec.structs.replace(sample, experts=None)
         self._latest = kept
-        self.series.add(self._clock(), kept)
+        now_s = self._clock()
+        self.series.add(now_s, kept)
         self.num_samples += 1
         for note in sample.notes:
             self._notes.append(TimedNote(self._wall_clock(), note))
         if sample.notes:
             self.noted.emit()
         self.sampled.emit()
+        if now_s - self._steadied_s >= STEADY_S:
+            self._steadied_s = now_s
+            self.steadied.emit()
 
     def clear(self) -> None:
         """Forget all, because it belongs to a model that is not loaded any more."""

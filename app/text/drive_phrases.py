@@ -11,14 +11,16 @@ from app.text.units import gib, percent, rate_band, size
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Forecast, Tier
 
+_SPACE = "\N{NO-BREAK SPACE}"
+
 
 def gigabytes(amount: float) -> str:
-    """For example ``5.6 GB``."""
-    return (
-        f"{amount:.1f}\N{NO-BREAK SPACE}GB"
-        if amount < 99.95
-        else f"{amount:.0f}\N{NO-BREAK SPACE}GB"
-    )
+    """For example ``5.6 GB``, ``12 MB``."""
+    if amount >= 0.0995:
+        digits = 1 if amount < 99.95 else 0
+        return f"{amount:.{digits}f}{_SPACE}GB"
+    megabytes = amount * 1000
+    return f"{megabytes:.0f}{_SPACE}MB" if megabytes >= 0.95 else f"<1{_SPACE}MB"
 
 
 def drive_short(use: DriveUse) -> str:

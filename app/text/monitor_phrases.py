@@ -1,7 +1,7 @@
 """Phrases with numbers about what the machine does now."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from app.graphs.series import Curve, Totals
 from app.text.monitor_words import LiveWords, MapWords
@@ -104,9 +104,9 @@ def power_line(totals: Totals) -> str:
         return LiveWords.NO_POWER
     parts = ", ".join(
         tr("{part} {watts} {how}").format(
-            part=energy_part(source),
+            part=energy_part(source, is_all=not totals.measured_sources),
             watts=f"{joules / totals.interval_s:.0f}",
-            how=tr("measured") if source in totals.measured_sources else tr("estimated"),
+            how=_how(is_measured=source in totals.measured_sources),
         )
         for source, joules in totals.joules.items()
         if joules / totals.interval_s >= 0.5
@@ -115,25 +115,26 @@ def power_line(totals: Totals) -> str:
     return f"{now} ({parts})" if parts else now
 
 
-def energy_part(source: str) -> str:
-    """The name of a source of an energy estimate."""
+def energy_part(source: str, *, is_all: bool = False) -> str:
+    """The name of a source; where nothing is measured, what is assumed is the whole PC."""
     names = {
         "rapl:dram": LiveWords.RAM_PART,
         "battery": LiveWords.PC_PART,
         "drive-reads": LiveWords.DRIVE_PART,
-        "assumed-watts": LiveWords.REST_PART,
+        "assumed-watts": LiveWords.PC_PART if is_all else LiveWords.REST_PART,
     }
     kinds = {"rapl": LiveWords.CPU_PART, "nvml": LiveWords.GPU_PART}
     return names.get(source) or kinds.get(source.partition(":")[0], source)
 
 
-def energy_parts(parts: list[EnergyPart]) -> str:
+def energy_parts(parts: Sequence[EnergyPart]) -> str:
     """For example ``processor 120 J measured, rest 40 J estimated``."""
+    is_all = not any(part.is_measured for part in parts)
     return ", ".join(
         tr("{part} {joules} J {how}").format(
-            part=energy_part(part.source),
+            part=energy_part(part.source, is_all=is_all),
             joules=f"{part.joules:.0f}",
-            how=tr("measured") if part.is_measured else tr("estimated"),
+            how=_how(is_measured=part.is_measured),
         )
         for part in parts
         if part.joules >= 0.5
@@ -223,6 +224,10 @@ def _note_text(note: RuntimeNote) -> str:
         "Topic changed: {count} experts exchanged",
         number,
     ).format(count=count(number))
+
+
+def _how(*, is_measured: bool) -> str:
+    return tr("measured") if is_measured else tr("estimated")
 
 
 def _digits(value: float) -> str:

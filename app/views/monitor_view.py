@@ -158,6 +158,7 @@ class MonitorView(QWidget):
         now_s = telemetry.now_s
         totals = telemetry.series.recent(now_s, NUMBERS_BACK_S)
         latest = telemetry.latest
+        self.hits[0].setVisible(self._has_device())
         for card, tier in zip(self.hits, Tier, strict=True):
             is_simulated_tier = tier is Tier.VRAM and self._monitor.is_device_simulated
             card.show_totals(totals, is_simulated=is_simulated_tier)

@@ -96,6 +96,9 @@ class SettingsView(QWidget):
         field.setAccessibleName(name)
         is_number = isinstance(field, QAbstractSpinBox)
         field.setMaximumWidth(140 if is_number else 520)
+        if isinstance(field, QAbstractSpinBox):
+            # The style sheet's padding does not reach the text of a spin box.
+            field.lineEdit().setTextMargins(6, 0, 0, 0)
         grid.addWidget(caption, row, 0)
         grid.addWidget(field, row, 1)
         if hint:

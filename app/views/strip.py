@@ -4,6 +4,7 @@ from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 
+from app.graphs.series import Curve, Totals
 from app.state.drive_warning import DriveWarning
 from app.text import drive_phrases, model_phrases, monitor_phrases, phrases, units
 from app.text.words import StripWords
@@ -14,6 +15,7 @@ from app.views.tier_bar import Dot, TierBar
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.values import Forecast
 
 MAX_NAME_WIDTH = 260
 
@@ -112,19 +114,31 @@ class Strip(QFrame):
 
     def show_answer(self, stats: GenerationStats | None) -> None:
         """Show the rate of the last answer beside the forecast, and its power."""
-        has_rate = stats is not None and stats.decode_tokens_per_s > 0
-        watts = model_phrases.watts(stats) if stats is not None else ""
+        if stats is None:
+            self._show_rate(0.0, None, "")
+            return
+        self._show_rate(stats.decode_tokens_per_s, stats.predicted, model_phrases.watts(stats))
+        self._watts.setToolTip(monitor_phrases.energy_parts(stats.energy.parts))
+
+    def show_now(self, totals: Totals, forecast: Forecast | None) -> None:
+        """Show the rate and the power of the last second; without tokens all stays as it is."""
+        if totals.num_tokens:
+            watts = units.power(totals.per_s(Curve.POWER)) if totals.joules else ""
+            self._show_rate(totals.decode_tokens_per_s, forecast, watts)
+            self._watts.setToolTip(monitor_phrases.power_line(totals))
+
+    def _show_rate(self, tokens_per_s: float, forecast: Forecast | None, watts: str) -> None:
+        has_rate = tokens_per_s > 0
         self._want(self._rate, has_rate)
         self._want(self._rate_unit, has_rate)
-        self._want(self._forecast, has_rate and stats is not None and stats.predicted is not None)
+        self._want(self._forecast, has_rate and forecast is not None)
         self._want(self._watts, has_rate and bool(watts))
-        if stats is not None and has_rate:
-            number, _, unit = units.rate(stats.decode_tokens_per_s).partition("\N{NO-BREAK SPACE}")
+        if has_rate:
+            number, _, unit = units.rate(tokens_per_s).partition("\N{NO-BREAK SPACE}")
             self._rate.setText(number)
             self._rate_unit.setText(unit)
-            self._forecast.setText(phrases.forecast_in_strip(stats.predicted))
+            self._forecast.setText(phrases.forecast_in_strip(forecast))
             self._watts.setText(watts)
-            self._watts.setToolTip(monitor_phrases.energy_parts(stats.energy.parts))
         self._fit()
 
     def show_drive(self, warning: DriveWarning | None) -> None:

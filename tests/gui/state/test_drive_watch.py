@@ -5,10 +5,10 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.state.drive_warning import RemedyKind
-from app.state.drive_watch import LOOK_EVERY_S, DriveWatch
+from app.state.drive_watch import DriveWatch
 from app.state.session import Session
 from app.state.settings import SettingsState
-from app.state.telemetry import TelemetryState
+from app.state.telemetry import STEADY_S, TelemetryState
 from runtime.protocol.messages import BudgetsSet, PlanModel, SetBudgets
 from runtime.protocol.values import Budgets
 from tests.support.drive_values import answer_with, plan_that_reads, sample_with
@@ -87,7 +87,7 @@ def test_watch_samples_are_looked_at_now_and_then(
     assert watch.warning is not None
     telemetry.add(sample_with(0.9, num_tokens=1000))
     assert watch.warning.use.num_tokens == 10
-    clock_s.now_s += LOOK_EVERY_S
+    clock_s.now_s += STEADY_S
     telemetry.add(sample_with(0.9))
     assert watch.warning.use.num_tokens == 1020
     clock_s.now_s += 60
