@@ -127,6 +127,15 @@ def test_log_that_cannot_be_written_does_not_stop_the_child(tmp_path: Path, qtbo
     assert outcome.log_lines == ()
 
 
+def test_log_that_is_a_folder_does_not_stop_the_child(
+    make_fake: MakeProcess, qtbot: QtBot, log_path: Path
+) -> None:
+    log_path.mkdir(parents=True)
+    outcome = outcome_of(make_fake("exiting"), qtbot)
+    assert outcome.exit_status == 3
+    assert outcome.log_lines == ()
+
+
 def test_log_begun_anew_by_the_child_is_read_from_its_start(
     make_fake: MakeProcess, qtbot: QtBot, log_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 import faulthandler
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -158,15 +159,18 @@ class TestCommandLine:
         assert program.main(["--terminal"]) == 1
         assert str(tmp_path / "none") in capsys.readouterr().err
 
-    def test_interrupted_terminal_chat_ends_quietly(
+    def test_interrupt_is_left_to_the_terminal_chat(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        def interrupt(*_: object, **__: object) -> int:
-            raise KeyboardInterrupt
+        def call(*_: object, **__: object) -> int:
+            signal.raise_signal(signal.SIGINT)
+            return 7
 
-        monkeypatch.setattr(subprocess, "call", interrupt)
+        monkeypatch.setattr(subprocess, "call", call)
         monkeypatch.setattr(sys, "stderr", None)
-        assert program.main(["--terminal", "--folder", str(tmp_path)]) == 130
+        before = signal.getsignal(signal.SIGINT)
+        assert program.main(["--terminal", "--folder", str(tmp_path)]) == 7
+        assert signal.getsignal(signal.SIGINT) is before
 
     def test_starting_imports_nothing_heavy(self) -> None:
         code = (

@@ -251,6 +251,23 @@ class TestVariants:
         chat.show_variant(chat.messages[-1].message_id, -1)
         assert texts(chat) == ["one", "first"]
 
+    def test_regenerated_answer_of_which_nothing_came_gives_way_to_the_one_before(
+        self, chat: ChatState, client: FakeClient
+    ) -> None:
+        talk(chat, client, "one", "first")
+        for text in ("second", "third"):
+            assert chat.regenerate()
+            write(client, text, 3)
+            finish(client)
+        chat.show_variant(chat.messages[-1].message_id, -1)
+        assert chat.regenerate()
+        client.answer(GenerationCancelled(request_id=asked_id(client), stats=some_stats()))
+        assert texts(chat) == ["one", "second"]
+        assert (chat.messages[-1].variant_index, chat.messages[-1].num_variants) == (1, 3)
+        assert chat.regenerate()
+        client.crash()
+        assert texts(chat) == ["one", "second"]
+
     def test_edited_question_begins_a_branch_and_the_old_one_stays(
         self, chat: ChatState, client: FakeClient
     ) -> None:

@@ -130,6 +130,9 @@ class TestSearch:
             ("_", []),
             ("NEAR(", []),
             ("nothing like it", []),
+            ("flo\0ur", ["bread"]),
+            ("\ud800trains", ["trains"]),
+            ("\0", ["trains", "bread"]),
             ("  ", ["trains", "bread"]),
         ],
     )
