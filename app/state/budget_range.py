@@ -24,30 +24,36 @@ class BudgetRange:
     """Left free by the planner; 0 where it does not say."""
 
 
-def ram_range(machine: MachineReport, plan: PlacementPlan) -> BudgetRange:
-    """Return the range of the RAM budget."""
+def ram_range(
+    machine: MachineReport, plan: PlacementPlan, bounds: PlacementPlan | None = None
+) -> BudgetRange:
+    """Return the range of the RAM budget; ``bounds`` says other least and most bytes."""
+    bounds = bounds or plan
     limit = machine.ram_limit or machine.ram_total
     total = int(min(limit.value, machine.ram_total.value))
     available = min(total, int(machine.ram_available.value))
     reserve = _reserve(plan, ReasonCode.RAM_LIMITED_BY_FREE)
-    free = max(plan.min_ram_bytes, plan.ram_bytes, available - reserve)
+    free = max(plan.ram_bytes, available - reserve)
     return BudgetRange(
         total_bytes=total,
-        least_bytes=plan.min_ram_bytes,
-        most_bytes=max(plan.min_ram_bytes, min(plan.all_ram_bytes, free)),
+        least_bytes=bounds.min_ram_bytes,
+        most_bytes=max(bounds.min_ram_bytes, min(bounds.all_ram_bytes, free)),
         others_bytes=total - available,
         reserve_bytes=reserve,
     )
 
 
-def vram_range(device: DeviceReport, plan: PlacementPlan) -> BudgetRange:
+def vram_range(
+    device: DeviceReport, plan: PlacementPlan, bounds: PlacementPlan | None = None
+) -> BudgetRange:
     """Return the range of a device's budget; from 0, which leaves it unused."""
+    bounds = bounds or plan
     reserve = _reserve(plan, ReasonCode.VRAM_LIMITED_BY_FREE)
     free = max(0, plan.vram_bytes, min(device.free_bytes, device.total_bytes) - reserve)
     return BudgetRange(
         total_bytes=device.total_bytes,
-        least_bytes=plan.min_vram_bytes,
-        most_bytes=min(plan.all_vram_bytes, free) if plan.all_vram_bytes else free,
+        least_bytes=bounds.min_vram_bytes,
+        most_bytes=min(bounds.all_vram_bytes, free) if bounds.all_vram_bytes else free,
         others_bytes=max(0, device.total_bytes - device.free_bytes),
         reserve_bytes=reserve,
     )

@@ -25,6 +25,7 @@ class LiveBudgets(QObject):
         self._wanted: Budgets | None = None
         self._asked: Budgets | None = None
         self._preview: PlacementPlan | None = None
+        self._bounds: PlacementPlan | None = None
         self._error: ErrorReport | None = None
         self._num_applying = 0
         self._was_set = False
@@ -40,6 +41,14 @@ class LiveBudgets(QObject):
     def preview(self) -> PlacementPlan | None:
         """The plan of ``wanted``, or of what was wanted shortly before; None while at rest."""
         return self._preview
+
+    @property
+    def bounds(self) -> PlacementPlan | None:
+        """A plan whose least and most bytes hold for the context that is loaded.
+
+        The plan in force may have been made when the context could still be shortened.
+        """
+        return self._bounds
 
     @property
     def is_applying(self) -> bool:
@@ -132,8 +141,18 @@ class LiveBudgets(QObject):
         if folder != self._folder:
             self._folder = folder
             self._wanted = self._asked = self._preview = self._error = None
+            self._bounds = None
             self._num_applying = 0
             self._was_set = False
+            plan = self._session.loaded_plan
+            if plan is not None:
+                self._session.plan_loaded(plan.budgets, self._on_bounded)
+            self.changed.emit()
+
+    def _on_bounded(self, event: Reply) -> None:
+        plan = self._session.loaded_plan
+        if isinstance(event, ModelPlanned) and plan is not None:
+            self._bounds = next((each for each in event.plans if each.kind is plan.kind), None)
             self.changed.emit()
 
 

@@ -104,7 +104,7 @@ class LiveBudgetCard(Card):
         plan, machine = session.loaded_plan, session.machine
         if plan is None or machine is None:
             return
-        wanted = live.wanted
+        wanted, bounds = live.wanted, live.bounds or plan
         device = used_device(machine)
         self.vram.setVisible(device is not None)
         if device is not None:
@@ -113,12 +113,14 @@ class LiveBudgetCard(Card):
             given = wanted.vram_bytes.get(device.device) if wanted is not None else None
             self.vram.show_budget(
                 f"{BudgetWords.VRAM}{suffix}",
-                vram_range(device, plan),
+                vram_range(device, plan, bounds),
                 plan.vram_bytes if given is None else given,
             )
         ram = wanted.ram_bytes if wanted is not None else None
         self.ram.show_budget(
-            BudgetWords.RAM, ram_range(machine, plan), plan.ram_bytes if ram is None else ram
+            BudgetWords.RAM,
+            ram_range(machine, plan, bounds),
+            plan.ram_bytes if ram is None else ram,
         )
         self._effect.setText(self._effect_of(live.preview or plan))
         self._show_status()
