@@ -68,7 +68,9 @@ def test_stop_during_the_answer_keeps_what_was_said_and_can_go_on(
     assert ready_window.wait_for_answer()
 
 
-def test_stop_during_the_prompt_leaves_the_question_and_a_ready_model(ready_window: WindowDriver) -> None:
+def test_stop_during_the_prompt_leaves_the_question_and_a_ready_model(
+    ready_window: WindowDriver,
+) -> None:
     program = ready_window.program
     program.chat.ask("Count the words. " + "bread and salt and oil " * 1200)
     ready_window.qtbot.waitUntil(
