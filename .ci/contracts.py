@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("models",),
     ("kernels",),
     ("tokenizer",),
+    ("device",),
     ("memory",),
     ("store",),
     ("telemetry",),
@@ -43,6 +44,7 @@ TORCH_PACKAGES = (
     "runtime.residency",
     "runtime.models",
     "runtime.kernels",
+    "runtime.device",
     "runtime.memory",
 )
 TORCH_LIKE = ("torch", "triton")

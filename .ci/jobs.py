@@ -63,8 +63,9 @@ _PURE_UNITS = _units(
     "hardware", "inspect", "errors", "spec", "protocol", "testing",
 )  # fmt: skip
 _TORCH_UNITS = _units(
-    "generate", "prepare", "residency", "models", "kernels", "memory", "native", "demo", "resources"
-)
+    "generate", "prepare", "residency", "models", "kernels", "device", "memory", "native", "demo",
+    "resources",
+)  # fmt: skip
 _WINDOW_UNITS = _units("app", "link", "state", "views", "graphs", "text", "theme", "widgets")
 _X11 = {"QT_QPA_PLATFORM": "xcb", "LIBGL_ALWAYS_SOFTWARE": "1"}
 

@@ -83,10 +83,11 @@ class Answer:
         try:
             new_ids = prompt_ids[self._reused_tokens :]
             logits = torch.empty(0)
-            chunk_tokens = self._parts.chunk_tokens
-            for first in range(0, len(new_ids), chunk_tokens):
-                chunk = new_ids[first : first + chunk_tokens]
-                done = first + len(chunk)
+            done = 0
+            while done < len(new_ids):
+                self._begin_step()
+                chunk = new_ids[done : done + self._parts.home.chunk_tokens]
+                done += len(chunk)
                 logits = self._prefill(chunk, is_last=done == len(new_ids))
                 yield PrefillProgressed(
                     request_id=request_id, done_tokens=done, total_tokens=len(new_ids)
@@ -98,6 +99,7 @@ class Answer:
                     yield self._batch()
                 if reason is not None:
                     break
+                self._begin_step()
                 logits = self._decode(token_id)
             yield GenerationFinished(request_id=request_id, reason=reason, stats=self._statistics())
         except CancelledError:
@@ -109,25 +111,25 @@ class Answer:
     def _prefill(self, chunk: Sequence[int], *, is_last: bool) -> torch.Tensor:
         """Compute a chunk of the prompt; return the last token's logits if it is the last chunk."""
         meter, counters = self._meter, self._meter.counters
-        started_s, waited_s = meter.clock(), counters.drive_wait_s
+        meter.begin_step()
         try:
             hidden = self._forward(chunk)
             logits = self._parts.model.logits(hidden[-1:]) if is_last else hidden[:0]
             counters.num_prompt_tokens += len(chunk)
         finally:
-            counters.prefill_s += meter.note_compute(started_s, waited_s)
+            counters.prefill_s += meter.end_step()
             meter.probe()
         return logits
 
     def _decode(self, token_id: int) -> torch.Tensor:
         """Compute one generated token and return the next token's logits."""
         meter, counters = self._meter, self._meter.counters
-        started_s, waited_s = meter.clock(), counters.drive_wait_s
+        meter.begin_step()
         try:
             logits = self._parts.model.logits(self._forward((token_id,)))
             counters.num_decoded_tokens += 1
         finally:
-            counters.decode_s += meter.note_compute(started_s, waited_s)
+            counters.decode_s += meter.end_step()
         return logits
 
     def _forward(self, token_ids: Sequence[int]) -> torch.Tensor:
@@ -140,16 +142,15 @@ class Answer:
             cancel.check()
 
         cancel.check()
-        self._begin_step()
         kv.reserve(len(token_ids))
         hidden = self._parts.model.forward(token_ids, kv.num_tokens, kv.layers, after_layer)
         kv.commit(token_ids)
-        self._meter.counters.ram_bytes_read += self._parts.dense_bytes_per_step
+        self._meter.counters.ram_bytes_read += self._parts.home.dense_bytes_per_step
         return hidden
 
     def _choose(self, logits: torch.Tensor) -> tuple[int, FinishReason | None]:
         """Choose the next token, take its text, and say whether the answer ends with it."""
-        values = logits[0].numpy()
+        values = logits[0].cpu().numpy()
         self._penalty.apply(values)
         token_id = choose_token(values, self._request.sampling, self._random.random())
         self._penalty.note(token_id)

@@ -2,16 +2,17 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import psutil
 import torch
 
+from runtime.device.open import CPU
 from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposals, Proposed
 from runtime.errors import LarderError
 from runtime.generate.answer import Answer, AnswerRequest
-from runtime.generate.loading import LoadedParts, load_parts, ram_limit_bytes
+from runtime.generate.loading import LoadedParts, load_parts, ram_limit_bytes, vram_limit_bytes
 from runtime.generate.placing import check_placement, place
 from runtime.generate.sampling import check_settings
 from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments, Surroundings
@@ -21,7 +22,7 @@ from runtime.kernels.dispatch import choose_kernels
 from runtime.protocol.chat import ChatMessage, SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadedModel
-from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.protocol.telemetry import NoteCode, RateLimits, RuntimeNote, TelemetrySample
 from runtime.protocol.values import Tier
 from runtime.telemetry.recorder import Counters
@@ -33,6 +34,16 @@ MAX_DRAWN_SEED = 2**31
 def _draw_seed() -> int:
     """Return a seed that nobody can guess, short enough to be typed again."""
     return secrets.randbelow(MAX_DRAWN_SEED)
+
+
+def _vram_by_kind(parts: LoadedParts) -> Mapping[MemoryPart, int]:
+    """Return what each part holds on the device, nothing if none is used."""
+    return {} if parts.device is None else parts.device.ledger.by_kind()
+
+
+def _vram_budget(plan: PlacementPlan) -> int:
+    """Return the budget of the device that a plan uses, 0 if it uses none."""
+    return 0 if plan.device == CPU else vram_limit_bytes(plan)
 
 
 def _budget_note(tier: Tier, old_bytes: int, new_bytes: int) -> RuntimeNote:
@@ -166,11 +177,16 @@ class TieredEngine:
         parts, model = self._loaded(), self._model
         assert model is not None, "parts come with a model"
         check_placement(parts, plan)
-        before_bytes, after_bytes = parts.ledger.limit_bytes, ram_limit_bytes(plan)
-        place(parts, plan)
-        parts.plan = plan
-        if after_bytes != before_bytes:
-            self._notes.put(_budget_note(Tier.RAM, before_bytes, after_bytes))
+        before, before_bytes = parts.plan, parts.ledger.limit_bytes
+        place(parts, plan, self._kernels, self._counters)
+        after_bytes = ram_limit_bytes(plan)
+        changes = (
+            (Tier.VRAM, _vram_budget(before), _vram_budget(plan)),
+            (Tier.RAM, before_bytes, after_bytes),
+        )
+        for tier, old_bytes, new_bytes in changes:
+            if old_bytes != new_bytes:
+                self._notes.put(_budget_note(tier, old_bytes, new_bytes))
         self._model = msgspec.structs.replace(model, tiers=plan.tiers, budget_bytes=after_bytes)
         return self._model
 
@@ -189,9 +205,9 @@ class TieredEngine:
         gauges = Gauges(
             resident_bytes=self._resident_bytes,
             ram_by_kind=lambda: {} if self._parts is None else parts.ledger.by_kind(),
-            vram_by_kind=dict,
+            vram_by_kind=lambda: _vram_by_kind(parts),
             drive_bytes=lambda: parts.store.num_bytes_read,
-            link_bytes=lambda: 0,
+            link_bytes=parts.link_bytes,
             limits=self._limits,
             energy=self._instruments.energy,
         )
@@ -202,9 +218,9 @@ class TieredEngine:
         ground = Ground(parts.base_bytes, parts.kv.context_tokens, parts.plan.forecast)
         surroundings = Surroundings(
             drive_bytes=lambda: parts.store.num_bytes_read,
-            link_bytes=lambda: 0,
+            link_bytes=parts.link_bytes,
             budget_bytes=lambda: parts.ledger.limit_bytes,
-            has_device=False,
+            has_device=lambda: parts.device is not None,
         )
         return AnswerMeter(self._instruments, ground, surroundings)
 
@@ -229,5 +245,7 @@ class TieredEngine:
         return self._parts
 
     def _resident_bytes(self) -> int:
-        """Return how much of this process lies in RAM now."""
-        return int(self._process.memory_info().rss)
+        """Return how much of this process lies in RAM now, a simulated device left out."""
+        device = None if self._parts is None else self._parts.device
+        not_ours_bytes = 0 if device is None else device.num_host_bytes
+        return int(self._process.memory_info().rss) - not_ours_bytes

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from runtime.device.base import Device, DeviceArena
 from runtime.kernels.kv import KvPages
 from runtime.memory.arena import Arena
 from runtime.memory.ledger import Ledger
@@ -24,13 +25,23 @@ class KvCache:
     Threads: used by the engine thread.
     """
 
-    def __init__(self, ledger: Ledger, spec: ModelSpec, context_tokens: int) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        spec: ModelSpec,
+        context_tokens: int,
+        device: Device | None = None,
+    ) -> None:
+        """Take the memory: of the ledger, or of the device if there is one."""
         self._context_tokens = context_tokens
         self._num_layers = spec.num_layers
         self._shape = (KV_PAGE_TOKENS, spec.num_kv_heads, spec.head_dim)
         num_pages = -(-context_tokens // KV_PAGE_TOKENS)
-        self._arena = Arena(
-            ledger, MemoryPart.KV_CACHE, spec.num_layers * num_pages, kv_page_bytes(spec)
+        num_slots, page_bytes = spec.num_layers * num_pages, kv_page_bytes(spec)
+        self._arena: Arena | DeviceArena = (
+            Arena(ledger, MemoryPart.KV_CACHE, num_slots, page_bytes)
+            if device is None
+            else device.arena(MemoryPart.KV_CACHE, num_slots, page_bytes)
         )
         self._token_ids: list[int] = []
         self.layers = [KvPages(*self._shape) for _ in range(spec.num_layers)]
@@ -75,6 +86,21 @@ class KvCache:
             for layer, pages in enumerate(self.layers):
                 pages.extend([self._page(page * self._num_layers + layer)])
 
+    def take_over(self, other: "KvCache") -> None:
+        """Copy what another cache of the same model and context holds, wherever it lies."""
+        self.truncate(0)
+        self.reserve(other.num_tokens)
+        for mine, theirs in zip(self.layers, other.layers, strict=True):
+            for index in range(len(mine.keys)):
+                mine.keys[index].copy_(theirs.keys[index])
+                mine.values[index].copy_(theirs.values[index])
+        self.commit(other.token_ids)
+
+    @property
+    def token_ids(self) -> Sequence[int]:
+        """The tokens whose entries are valid."""
+        return tuple(self._token_ids)
+
     def commit(self, token_ids: Sequence[int]) -> None:
         """Note that the entries of further tokens were written in all layers."""
         if self.num_tokens + len(token_ids) > self.layers[0].capacity_tokens:
@@ -104,6 +130,6 @@ class KvCache:
     def _page(self, slot: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keys and values of the page in a slot of the arena."""
         length = self._shape[0] * self._shape[1] * self._shape[2]
-        view = self._arena.slot(slot)
-        both = torch.frombuffer(view, dtype=torch.float32, count=2 * length)
-        return both[:length].view(self._shape), both[length:].view(self._shape)
+        both = self._arena.tensor(slot).view(torch.float32)
+        keys, values = both[:length], both[length : 2 * length]
+        return keys.view(self._shape), values.view(self._shape)

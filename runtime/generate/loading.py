@@ -2,10 +2,12 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping
 
+from runtime.device.base import Device
+from runtime.device.open import CPU, open_device
 from runtime.engine.base import CancelToken, LoadProgress
 from runtime.errors import LarderError
+from runtime.generate.home import Home
 from runtime.generate.kv_cache import KvCache
 from runtime.generate.statistics import Probe
 from runtime.hardware.memory import host_memory, read_memory
@@ -13,18 +15,17 @@ from runtime.hardware.system_files import SystemFiles
 from runtime.inspect.folder import inspect_folder
 from runtime.kernels.base import Kernels
 from runtime.memory.ledger import Ledger
-from runtime.models.decoder import EMBEDDING, Decoder
-from runtime.models.families import build_model
+from runtime.models.decoder import Decoder
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.model import LoadStage
-from runtime.protocol.plan import MemoryPart, PlacementPlan
-from runtime.residency.dense import DensePart
-from runtime.residency.experts import Books, ExpertCache
+from runtime.protocol.plan import PlacementPlan
+from runtime.residency.device_experts import DeviceExperts
+from runtime.residency.experts import ExpertCache
 from runtime.residency.filling import FillEnded
+from runtime.residency.ram_experts import Books
 from runtime.residency.shape import CacheShape
-from runtime.spec.footprint import prefill_chunk_tokens, work_bytes
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import ExpertPart, TensorEntry
+from runtime.spec.tensors import ExpertPart
 from runtime.store.base import ExpertStore
 from runtime.store.open import open_store
 from runtime.telemetry.expert_tally import STORED_BITS, ExpertTally
@@ -51,19 +52,34 @@ class LoadedParts:
     ledger: Ledger
     tally: ExpertTally
     experts: ExpertCache
-    kv: KvCache
+    home: Home
     model: Decoder
     eos_ids: frozenset[int]
     base_bytes: int
     """Resident size of the process before the first arena was made."""
-    chunk_tokens: int
-    """Prompt tokens that are computed together."""
-    dense_bytes_per_step: int
-    """Dense weights that the processor reads from RAM for each chunk or token."""
     resources: contextlib.ExitStack
+    link_bytes_before: int = 0
+    """Copied to devices that were used before."""
+
+    @property
+    def kv(self) -> KvCache:
+        """Keys and values of the conversation."""
+        return self.home.kv
+
+    @property
+    def device(self) -> Device | None:
+        """The device in use."""
+        return self.home.device
+
+    def link_bytes(self) -> int:
+        """Return what was copied to devices so far, to those that are not used any more too."""
+        device = self.home.device
+        return self.link_bytes_before + (0 if device is None else device.num_bytes_copied)
 
     def close(self) -> None:
         """Give back memory and files; may be called twice."""
+        self.experts.close()
+        self.home.close()
         self.resources.close()
 
 
@@ -108,20 +124,22 @@ def load_parts(
         shape = shape_of(plan, spec)
         base_bytes = probe()
         ledger = _open_ledger(plan)
-        dense = DensePart(ledger, store.dense_tensors)
-        stack.callback(dense.close)
-        kv = KvCache(ledger, spec, plan.context_tokens)
-        stack.callback(kv.close)
+        home = Home(store, spec, plan.context_tokens, ledger, device_of(plan))
+        stack.callback(home.close)
         tally = ExpertTally(len(spec.moe_layers), spec.num_experts, STORED_BITS[plan.expert_format])
         experts = ExpertCache(store, shape, ledger, Books(counters, tally, fill_ended))
         stack.callback(experts.close)
-        chunk_tokens = prefill_chunk_tokens(spec, plan.context_tokens, ledger.free_bytes)
-        ledger.take(MemoryPart.WORK, work_bytes(spec, plan.context_tokens, chunk_tokens))
-        dense.read(store, lambda done, total: advance(LoadStage.DENSE, done, total))
-        model = build_model(spec, kernels, dense, experts, plan.context_tokens)
+        if home.device is not None:
+            experts.attach(DeviceExperts(home.device, shape, store.layout.record_bytes))
+        home.take_work()
+        home.read(lambda done, total: advance(LoadStage.DENSE, done, total))
+        model = home.build(kernels, experts, counters)
         num_first = min(spec.top_k, FIRST_EXPERTS_PER_LAYER)
         experts.fill(num_first, lambda done, total: advance(LoadStage.EXPERTS, done, total))
         experts.fill_behind()
+        stack.pop_all()
+        resources = contextlib.ExitStack()
+        resources.callback(store.close)
         return LoadedParts(
             plan=plan,
             spec=spec,
@@ -131,21 +149,17 @@ def load_parts(
             ledger=ledger,
             tally=tally,
             experts=experts,
-            kv=kv,
+            home=home,
             model=model,
             eos_ids=frozenset((*spec.eos_ids, *tokenizer.eos_ids)),
             base_bytes=base_bytes,
-            chunk_tokens=chunk_tokens,
-            dense_bytes_per_step=_dense_bytes_per_step(store.dense_tensors, spec),
-            resources=stack.pop_all(),
+            resources=resources,
         )
 
 
-def _dense_bytes_per_step(entries: Mapping[str, TensorEntry], spec: ModelSpec) -> int:
-    """Return the bytes of all dense weights but an embedding of which rows are looked up alone."""
-    return sum(
-        entry.num_bytes for name, entry in entries.items() if name != EMBEDDING or spec.is_tied
-    )
+def device_of(plan: PlacementPlan) -> Device | None:
+    """Return the device of a plan with its budget, None if it uses none."""
+    return None if plan.device == CPU else open_device(plan.device, vram_limit_bytes(plan))
 
 
 def shape_of(plan: PlacementPlan, spec: ModelSpec) -> CacheShape:
@@ -157,7 +171,12 @@ def shape_of(plan: PlacementPlan, spec: ModelSpec) -> CacheShape:
             folder=plan.model_folder,
         )
     try:
-        return CacheShape(spec.moe_layers, tuple(plan.slots_per_layer), spec.num_experts)
+        return CacheShape(
+            spec.moe_layers,
+            tuple(plan.slots_per_layer),
+            spec.num_experts,
+            above_of(plan, spec) if plan.device != CPU else (),
+        )
     except ValueError as error:
         raise LarderError(
             ErrorCode.PLAN_OUTDATED, detail=str(error), folder=plan.model_folder
@@ -183,6 +202,16 @@ def ram_limit_bytes(plan: PlacementPlan) -> int:
     """Return the RAM budget that a plan sets."""
     budget_bytes = plan.budgets.ram_bytes
     return plan.ram_bytes if budget_bytes is None else budget_bytes
+
+
+def vram_limit_bytes(plan: PlacementPlan) -> int:
+    """Return the budget that a plan sets for its device."""
+    return plan.budgets.vram_bytes.get(plan.device, plan.vram_bytes)
+
+
+def above_of(plan: PlacementPlan, spec: ModelSpec) -> tuple[int, ...]:
+    """Return the device slots of a plan, for each MoE layer."""
+    return tuple(plan.vram_slots_per_layer) or (0,) * len(spec.moe_layers)
 
 
 def _error_of(problem: ErrorReport) -> LarderError:

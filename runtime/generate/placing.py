@@ -1,10 +1,25 @@
 """Another placement for a model that is loaded: other budgets and slots, the same answers."""
 
+import contextlib
+
+from runtime.device.open import CPU
 from runtime.errors import LarderError
-from runtime.generate.loading import LoadedParts, free_ram_bytes, ram_limit_bytes, shape_of
+from runtime.generate.home import Home
+from runtime.generate.loading import (
+    LoadedParts,
+    above_of,
+    device_of,
+    free_ram_bytes,
+    ram_limit_bytes,
+    shape_of,
+    vram_limit_bytes,
+)
+from runtime.kernels.base import Kernels
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart, PlacementPlan
+from runtime.residency.device_experts import DeviceExperts
 from runtime.spec.footprint import experts_bytes
+from runtime.telemetry.recorder import Counters
 
 _SAME = ("model_folder", "model_fingerprint", "store_folder", "expert_format", "context_tokens")
 """What a proposed plan shares with the one in force."""
@@ -20,20 +35,89 @@ def check_placement(parts: LoadedParts, plan: PlacementPlan) -> None:
                 ErrorCode.PLAN_OUTDATED, detail=f"another {field}", folder=plan.model_folder
             )
     shape = shape_of(plan, parts.spec)
-    held = parts.ledger.by_kind()
-    wanted_bytes = experts_bytes(parts.experts.layout, shape.slots_per_layer)
-    more_bytes = wanted_bytes - held[MemoryPart.EXPERTS]
-    needed_bytes = sum(held.values()) + more_bytes
-    limit_bytes = ram_limit_bytes(plan)
-    if needed_bytes > limit_bytes:
-        raise LarderError(
-            ErrorCode.RAM_BUDGET_TOO_SMALL, budget_bytes=limit_bytes, needed_bytes=needed_bytes
+    layout = parts.experts.layout
+    _check_budget(parts, plan, experts_bytes(layout, shape.slots_per_layer))
+    device = parts.device
+    if device is not None and plan.device == parts.plan.device:
+        held = device.ledger.by_kind()
+        wanted_bytes = experts_bytes(layout, shape.above_per_layer)
+        needed_bytes = sum(held.values()) - held[MemoryPart.EXPERTS] + wanted_bytes
+        _refuse_more(needed_bytes, vram_limit_bytes(plan))
+
+
+def place(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: Counters) -> None:
+    """Place a loaded model as a plan says that was checked; on an error all is as before.
+
+    ``kernels`` are the processor's.
+    """
+    if plan.device != parts.plan.device:
+        _move(parts, plan, kernels, counters)
+    else:
+        parts.experts.resize(
+            plan.slots_per_layer,
+            ram_limit_bytes(plan),
+            above_of(plan, parts.spec),
+            vram_limit_bytes(plan),
         )
+    parts.plan = plan
+
+
+def _check_budget(parts: LoadedParts, plan: PlacementPlan, wanted_bytes: int) -> None:
+    """Raise ``LarderError`` if RAM slots of so many bytes, and what is with them, have no room."""
+    held = parts.ledger.by_kind()
+    more_bytes = wanted_bytes - held[MemoryPart.EXPERTS]
+    if plan.device == parts.plan.device:
+        _refuse_more(sum(held.values()) + more_bytes, ram_limit_bytes(plan))
+    elif plan.device == CPU:
+        more_bytes = plan.ram_bytes - sum(held.values())
+        _refuse_more(plan.ram_bytes, ram_limit_bytes(plan))
     free_bytes = free_ram_bytes() if more_bytes > 0 else 0
     if more_bytes > free_bytes:
         raise LarderError(ErrorCode.RAM_NOT_FREE, free_bytes=free_bytes, needed_bytes=more_bytes)
 
 
-def place(parts: LoadedParts, plan: PlacementPlan) -> None:
-    """Place a loaded model as a plan says that was checked; on an error all is as before."""
-    parts.experts.resize(plan.slots_per_layer, ram_limit_bytes(plan))
+def _refuse_more(needed_bytes: int, limit_bytes: int) -> None:
+    if needed_bytes > limit_bytes:
+        raise LarderError(
+            ErrorCode.RAM_BUDGET_TOO_SMALL, budget_bytes=limit_bytes, needed_bytes=needed_bytes
+        )
+
+
+def _move(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: Counters) -> None:
+    """Move the dense part and the conversation to another memory; the dense part is read again.
+
+    While the old home exists the new one is made beside it, so RAM slots give way first.
+    """
+    spec, ledger, experts = parts.spec, parts.ledger, parts.experts
+    slots_before, limit_before = experts.slots_per_layer, ledger.limit_bytes
+    fewer = tuple(map(min, slots_before, plan.slots_per_layer))
+    above_before = () if parts.device is None else above_of(parts.plan, spec)
+    above_limit = 0 if parts.device is None else parts.device.ledger.limit_bytes
+    limit_meanwhile = ledger.held_bytes + ram_limit_bytes(plan)
+    with contextlib.ExitStack() as undo:
+        undo.callback(experts.resize, slots_before, limit_before, above_before, above_limit)
+        experts.resize(fewer, limit_meanwhile, above_before, above_limit)
+        home = Home(parts.store, spec, plan.context_tokens, ledger, device_of(plan))
+        undo.callback(home.close)
+        above = None
+        if home.device is not None:
+            shape = shape_of(plan, spec)
+            above = DeviceExperts(home.device, shape, experts.layout.record_bytes)
+            undo.callback(above.close)
+        home.take_work()
+        home.read(_ignore_progress)
+        home.kv.take_over(parts.kv)
+        model = home.build(kernels, experts, counters)
+        undo.pop_all()
+    experts.attach(above)
+    parts.link_bytes_before = parts.link_bytes()
+    before, parts.home, parts.model = parts.home, home, model
+    before.close()
+    experts.resize(
+        plan.slots_per_layer, ram_limit_bytes(plan), above_of(plan, spec), vram_limit_bytes(plan)
+    )
+
+
+def _ignore_progress(done_bytes: int, total_bytes: int) -> None:
+    """Take progress and do nothing with it."""
+    del done_bytes, total_bytes

@@ -44,7 +44,7 @@ class Surroundings:
     """Copied to the device so far."""
     budget_bytes: Callable[[], int]
     """RAM budget in force."""
-    has_device: bool
+    has_device: Callable[[], bool]
 
 
 class AnswerMeter:
@@ -68,6 +68,7 @@ class AnswerMeter:
         self._drive_bytes_before = surroundings.drive_bytes()
         self._link_bytes_before = surroundings.link_bytes()
         self._budget_bytes = 0
+        self._step = (0.0, 0.0, 0.0)
         self._first_token_s: float | None = None
         self._peak_bytes = 0
         self.probe()
@@ -82,13 +83,25 @@ class AnswerMeter:
         if self._first_token_s is None:
             self._first_token_s = self.clock()
 
-    def note_compute(self, started_s: float, waited_s: float) -> float:
-        """Count the time since ``started_s``, less stalls since ``waited_s``, as compute.
+    def begin_step(self) -> None:
+        """Note that a computation begins."""
+        counters = self.counters
+        self._step = (self.clock(), counters.drive_wait_s, counters.compute_s)
 
-        Returns the whole time. ``waited_s`` is what the counter of stalls showed at the start.
+    def end_step(self) -> float:
+        """Count the time since ``begin_step`` by its causes and return it.
+
+        What was not waited for is the processor's, or with a device the device's: then the
+        processor's part was counted where it arose.
         """
+        counters = self.counters
+        started_s, waited_s, computed_s = self._step
         taken_s = self.clock() - started_s
-        self.counters.compute_s += taken_s - (self.counters.drive_wait_s - waited_s)
+        rest_s = taken_s - (counters.drive_wait_s - waited_s)
+        if self._surroundings.has_device():
+            counters.device_s += rest_s - (counters.compute_s - computed_s)
+        else:
+            counters.compute_s += rest_s
         return taken_s
 
     def statistics(
@@ -102,7 +115,7 @@ class AnswerMeter:
         decode_s = now_s - first_token_s
         added = self.counters.since(self._before)
         drive_bytes_read = self._surroundings.drive_bytes() - self._drive_bytes_before
-        has_device = self._surroundings.has_device
+        has_device = self._surroundings.has_device() or added.device_s > 0
         measured = self._energy.between(self._energy_before, self._energy.read())
         work = Work(
             seconds=total_s,

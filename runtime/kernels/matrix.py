@@ -12,6 +12,9 @@ from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ExpertPart, MatrixLayout, matrix_bytes
 
 Bytes = npt.NDArray[np.uint8]
+Weights = Bytes | torch.Tensor
+"""Bytes in RAM, or uint8 of one dimension on a device."""
+CPU = "cpu"
 
 _FORMAT_OF = {
     torch.float32: WeightFormat.F32,
@@ -31,17 +34,17 @@ class Matrix:
     format: WeightFormat
     rows: int
     columns: int
-    data: Bytes
+    data: Weights
     address: int
 
     @classmethod
-    def from_buffer(cls, layout: MatrixLayout, buffer: memoryview | Bytes) -> Self:
+    def from_buffer(cls, layout: MatrixLayout, buffer: memoryview | Weights) -> Self:
         """Return the matrix that lies at ``layout.offset_bytes`` of a buffer, without a copy."""
         flat = byte_view(buffer)
         data = flat[layout.offset_bytes : layout.offset_bytes + layout.num_bytes]
         if len(data) != matrix_bytes(layout.format, layout.rows, layout.columns):
             raise ValueError(f"{len(data)} bytes for {layout}")
-        return cls(layout.format, layout.rows, layout.columns, data, data.ctypes.data)
+        return cls(layout.format, layout.rows, layout.columns, data, _address_of(data))
 
     @classmethod
     def from_tensor(cls, tensor: torch.Tensor) -> Self:
@@ -57,23 +60,35 @@ class Matrix:
 class Slot:
     """One buffer that holds one expert as an ``ExpertLayout`` says; made once for each slot.
 
-    ``data`` keeps the buffer alive, ``address`` is where it starts (aligned to 64 bytes).
+    ``data`` keeps the buffer alive, ``address`` is where it starts (aligned to 64 bytes), and
+    ``device`` says whose memory it is.
     """
 
-    data: Bytes
+    data: Weights
     address: int
+    device: str = CPU
 
     @classmethod
-    def from_buffer(cls, buffer: memoryview | Bytes) -> Self:
+    def from_buffer(cls, buffer: memoryview | Weights, device: str = CPU) -> Self:
         """Return the slot over a buffer, without a copy."""
         data = byte_view(buffer)
-        return cls(data, data.ctypes.data)
+        return cls(data, _address_of(data), device)
+
+    def bytes(self) -> torch.Tensor:
+        """Return the slot's bytes as a tensor, without a copy."""
+        return self.data if isinstance(self.data, torch.Tensor) else torch.from_numpy(self.data)
 
     def matrices(self, parts: Mapping[ExpertPart, MatrixLayout]) -> dict[ExpertPart, Matrix]:
         """Return the three matrices in this slot."""
         return {part: Matrix.from_buffer(layout, self.data) for part, layout in parts.items()}
 
 
-def byte_view(buffer: memoryview | Bytes) -> Bytes:
+def byte_view(buffer: memoryview | Weights) -> Weights:
     """Return a buffer as bytes of one dimension, without a copy."""
+    if isinstance(buffer, torch.Tensor):
+        return buffer
     return np.frombuffer(buffer, dtype=np.uint8)
+
+
+def _address_of(data: Weights) -> int:
+    return data.data_ptr() if isinstance(data, torch.Tensor) else data.ctypes.data

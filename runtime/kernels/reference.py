@@ -8,11 +8,14 @@ from runtime.kernels.base import RopeTables
 from runtime.kernels.formats import unpack
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
+from runtime.kernels.tensor_formats import unpack_tensor
 from runtime.spec.tensors import ExpertLayout, ExpertPart
 
 
 class ReferenceKernels:
-    """Kernels for machines without the extension: right, and slow.
+    """Kernels for machines without the extension, and for devices: right, and slow.
+
+    They compute where their weights lie.
 
     Threads: one caller at a time; torch's own threads share the work.
     """
@@ -79,10 +82,14 @@ class ReferenceKernels:
         self, pages: KvPages, start_position: int, keys: torch.Tensor, values: torch.Tensor
     ) -> None:
         """Write ``keys`` and ``values`` ``[n, num_kv_heads, head_dim]`` from a position on."""
-        for row in range(len(keys)):
+        row = 0
+        while row < len(keys):
             page, place = divmod(start_position + row, pages.page_tokens)
-            pages.keys[page][place] = keys[row]
-            pages.values[page][place] = values[row]
+            end = min(len(keys), row + pages.page_tokens - place)
+            here = slice(place, place + end - row)
+            pages.keys[page][here] = keys[row:end]
+            pages.values[page][here] = values[row:end]
+            row = end
 
     def attention(
         self,
@@ -100,8 +107,8 @@ class ReferenceKernels:
         group = heads // pages.num_kv_heads
         keys = torch.cat(pages.keys[:num_pages])[:end].repeat_interleave(group, dim=1)
         values = torch.cat(pages.values[:num_pages])[:end].repeat_interleave(group, dim=1)
-        own = torch.arange(start_position, end).unsqueeze(1)
-        other = torch.arange(end).unsqueeze(0)
+        own = torch.arange(start_position, end, device=q.device).unsqueeze(1)
+        other = torch.arange(end, device=q.device).unsqueeze(0)
         is_hidden = other > own
         if window > 0:
             is_hidden |= other <= own - window
@@ -111,7 +118,8 @@ class ReferenceKernels:
 
     def embed(self, matrix: Matrix, ids: torch.Tensor) -> torch.Tensor:
         """Return rows ``ids`` (int32 or int64 ``[n]``) of a matrix as f32 ``[n, columns]``."""
-        return weights_of(matrix)[ids.to(torch.int64)]
+        weights = weights_of(matrix)
+        return weights[ids.to(weights.device, torch.int64)]
 
     def add_gated(self, out: torch.Tensor, x: torch.Tensor, logits: torch.Tensor) -> None:
         """Add ``sigmoid(logits[n, 1]) * x[n, m]`` to ``out[n, m]``, in place."""
@@ -120,4 +128,6 @@ class ReferenceKernels:
 
 def weights_of(matrix: Matrix) -> torch.Tensor:
     """Return the weights that a matrix stands for, as f32 ``[rows, columns]``."""
+    if isinstance(matrix.data, torch.Tensor):
+        return unpack_tensor(matrix.format, matrix.data, matrix.rows, matrix.columns)
     return torch.from_numpy(unpack(matrix.format, matrix.data, matrix.rows, matrix.columns))

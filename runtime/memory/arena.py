@@ -7,6 +7,8 @@ import sys
 from types import TracebackType
 from typing import Self
 
+import torch
+
 from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
 from runtime.protocol.errors import ErrorCode
@@ -75,6 +77,10 @@ class Arena:
         if not self._is_open:
             raise ValueError("the arena is closed")
         return self._slots[index]
+
+    def tensor(self, index: int) -> torch.Tensor:
+        """Return the same bytes as a tensor."""
+        return torch.frombuffer(self.slot(index), dtype=torch.uint8)
 
     def address(self, index: int) -> int:
         """Return where a slot lies in memory, a multiple of ``PAGE_BYTES``."""

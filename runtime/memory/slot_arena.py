@@ -2,6 +2,8 @@
 
 import itertools
 
+import torch
+
 from runtime.memory.arena import Arena
 from runtime.memory.ledger import Ledger
 from runtime.protocol.plan import MemoryPart
@@ -29,6 +31,11 @@ class SlotArena:
         """How many slots there are."""
         return len(self._arenas)
 
+    @property
+    def num_bytes(self) -> int:
+        """What the slots take of the budget."""
+        return sum(arena.num_bytes for arena in self._arenas.values())
+
     def add(self) -> int:
         """Make one more slot and return its number.
 
@@ -42,6 +49,10 @@ class SlotArena:
     def view(self, number: int) -> memoryview:
         """Return the writable bytes of a slot, page-aligned; valid until it is dropped."""
         return self._arenas[number].slot(0)
+
+    def tensor(self, number: int) -> torch.Tensor:
+        """Return the same bytes as a tensor."""
+        return self._arenas[number].tensor(0)
 
     def drop(self, number: int) -> None:
         """Give a slot's memory back to the system and the ledger."""

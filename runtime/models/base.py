@@ -32,8 +32,8 @@ class ExpertSource(Protocol):
     def layout(self) -> ExpertLayout:
         """How each expert lies in its slot."""
 
-    def num_slots(self, layer: int) -> int:
-        """Return how many experts of a layer can be acquired at the same time."""
+    def groups(self, layer: int, experts: Sequence[int]) -> list[Sequence[int]]:
+        """Cut ascending experts into consecutive groups that can each be acquired at once."""
 
     def acquire(self, layer: int, experts: Sequence[int]) -> list[Slot]:
         """Make distinct experts resident, lock them, and return their slots in the same order."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import torch
+
 from runtime.errors import LarderError
 from runtime.kernels.base import Kernels, RopeTables
 from runtime.models import mixtral, qwen2_moe, qwen3_moe
@@ -24,8 +26,12 @@ def build_model(
     weights: DenseWeights,
     experts: ExpertSource,
     context_tokens: int,
+    torch_device: torch.device | None = None,
 ) -> Decoder:
-    """Return the model of a spec for up to ``context_tokens`` positions."""
+    """Return the model of a spec for up to ``context_tokens`` positions.
+
+    ``torch_device`` is where the dense weights lie, if not in RAM.
+    """
     build = FAMILIES.get(spec.model_type)
     if build is None:
         raise LarderError(
@@ -34,4 +40,6 @@ def build_model(
             supported=", ".join(sorted(FAMILIES)),
         )
     rope = rope_tables(spec.head_dim, spec.rope_theta, context_tokens)
+    if torch_device is not None:
+        rope = RopeTables(rope.cosines.to(torch_device), rope.sines.to(torch_device))
     return build(spec, kernels, rope, weights, experts)

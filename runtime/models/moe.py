@@ -89,12 +89,8 @@ class MoeBlock:
         )
         out = torch.zeros_like(x)
         chosen = _distinct(ids)
-        num_slots = self._experts.num_slots(self._layer)
-        if len(chosen) <= num_slots:
-            self._add(x, chosen, ids, weights, out)
-        else:
-            for first in range(0, len(chosen), num_slots):
-                self._add(x, chosen[first : first + num_slots], ids, weights, out)
+        for group in self._experts.groups(self._layer, chosen):
+            self._add(x, group, ids, weights, out)
         shared = self._shared
         if shared is not None:
             matrices = shared.matrices
@@ -110,7 +106,7 @@ class MoeBlock:
         weights: torch.Tensor,
         out: torch.Tensor,
     ) -> None:
-        """Add the contributions of a group of experts that fits into the slots."""
+        """Add the contributions of a group of experts that can be acquired at once."""
         slots = self._experts.acquire(self._layer, group)
         try:
             pairs = list(zip(group, slots, strict=True))

@@ -1,9 +1,10 @@
-"""The dense part of a model: every weight that is not a routed expert, in RAM for the session."""
+"""The dense part of a model: every weight that is not a routed expert, there for the session."""
 
 from collections.abc import Callable, Mapping
 
 import torch
 
+from runtime.device.base import Device, DeviceArena
 from runtime.errors import LarderError
 from runtime.kernels.matrix import Matrix
 from runtime.memory.arena import Arena
@@ -26,14 +27,25 @@ _TORCH_TYPES = {
 
 
 class DensePart:
-    """All dense tensors in one arena: matrices as stored, vectors turned into f32.
+    """All dense tensors in one slot: matrices as stored, vectors turned into f32.
+
+    They lie in RAM or on a device; there they come by way of RAM, tensor after tensor.
 
     Threads: made, used and closed by the engine thread.
     """
 
-    def __init__(self, ledger: Ledger, entries: Mapping[str, TensorEntry]) -> None:
+    def __init__(
+        self, ledger: Ledger, entries: Mapping[str, TensorEntry], device: Device | None = None
+    ) -> None:
+        """Take the memory: of the ledger, or of the device if there is one."""
         self._entries = dict(entries)
-        self._arena = Arena(ledger, MemoryPart.DENSE, 1, dense_bytes(entries.values()))
+        self._device = device
+        num_bytes = dense_bytes(entries.values())
+        self._arena: Arena | DeviceArena = (
+            Arena(ledger, MemoryPart.DENSE, 1, num_bytes)
+            if device is None
+            else device.arena(MemoryPart.DENSE, 1, num_bytes)
+        )
         self._offsets: dict[str, int] = {}
         offset = 0
         for name, entry in entries.items():
@@ -46,13 +58,7 @@ class DensePart:
         done_bytes = 0
         progress(done_bytes, total_bytes)
         for name, entry in self._entries.items():
-            if self._is_widened(entry):
-                stored = bytearray(entry.num_bytes)
-                store.read_tensor(entry, memoryview(stored))
-                values = torch.frombuffer(stored, dtype=_TORCH_TYPES[entry.format])
-                self.vector(name).copy_(values)
-            else:
-                store.read_tensor(entry, self._bytes(name, entry.num_bytes))
+            self._read_tensor(store, name, entry)
             done_bytes += entry.num_bytes
             progress(done_bytes, total_bytes)
 
@@ -67,7 +73,7 @@ class DensePart:
         """Return a tensor of one dimension as f32."""
         entry = self._entry(name)
         (length,) = entry.shape
-        return torch.frombuffer(self._bytes(name, 4 * length), dtype=torch.float32)
+        return self._bytes(name, 4 * length).view(torch.float32)
 
     def close(self) -> None:
         """Give the memory back; may be called twice."""
@@ -80,10 +86,26 @@ class DensePart:
             raise LarderError(ErrorCode.TENSOR_MISSING, tensor=name, num_missing=1)
         return entry
 
-    def _bytes(self, name: str, num_bytes: int) -> memoryview:
+    def _read_tensor(self, store: ExpertStore, name: str, entry: TensorEntry) -> None:
+        """Read one tensor to its place, widened if it is a vector."""
+        if self._device is None and not self._is_widened(entry):
+            place = self._bytes(name, entry.num_bytes)
+            store.read_tensor(entry, place.numpy().data)
+            return
+        stored = torch.empty(entry.num_bytes, dtype=torch.uint8)
+        store.read_tensor(entry, stored.numpy().data)
+        if self._is_widened(entry):
+            stored = stored.view(_TORCH_TYPES[entry.format]).to(torch.float32).view(torch.uint8)
+        place = self._bytes(name, stored.numel())
+        if self._device is None:
+            place.copy_(stored)
+        else:
+            self._device.copy(stored, place).wait()
+
+    def _bytes(self, name: str, num_bytes: int) -> torch.Tensor:
         """Return the bytes of a tensor in the arena."""
         offset = self._offsets[name]
-        return self._arena.slot(0)[offset : offset + num_bytes]
+        return self._arena.tensor(0)[offset : offset + num_bytes]
 
     @staticmethod
     def _is_widened(entry: TensorEntry) -> bool:

@@ -1,52 +1,28 @@
-"""The expert cache: experts of all layers in slots, read from the store on demand."""
+"""The expert cache: device slots above RAM slots above the store."""
 
-import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from runtime.errors import LarderError
 from runtime.kernels.matrix import Slot
 from runtime.memory.ledger import Ledger
-from runtime.memory.slot_arena import SlotArena
 from runtime.policy.base import PolicyFactory
 from runtime.policy.lru import LruPolicy
-from runtime.protocol.errors import ErrorCode
-from runtime.protocol.plan import MemoryPart
-from runtime.residency.filling import Arrival, FillEnded, Filling, Wanted
-from runtime.residency.lanes import ReadLanes
+from runtime.residency.device_experts import DeviceExperts
+from runtime.residency.ram_experts import Books, Clock, FillProgress, RamExperts
 from runtime.residency.shape import CacheShape
-from runtime.residency.slots import CPU, NOWHERE, SlotKey, SlotTable
+from runtime.residency.slots import NOWHERE, SlotKey
 from runtime.spec.tensors import ExpertId, ExpertLayout
 from runtime.store.base import ExpertStore
-from runtime.telemetry.expert_tally import IN_RAM, ON_DRIVE, ExpertTally
-from runtime.telemetry.recorder import Counters
-
-Clock = Callable[[], float]
-FillProgress = Callable[[int, int], None]
-"""Called with bytes done and bytes in total; may raise to stop."""
-
-
-def _ignore_end(num_experts: int, seconds: float) -> None:
-    """Take the end of a filling and do nothing with it."""
-    del num_experts, seconds
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Books:
-    """Where an expert cache writes down what it does."""
-
-    counters: Counters
-    tally: ExpertTally
-    fill_ended: FillEnded = _ignore_end
 
 
 class ExpertCache:
-    """Makes experts resident: slots in RAM, misses read from the store.
+    """Makes experts resident: those on the device stay there, others come into RAM slots.
 
-    What is resident changes how long an answer takes and never what it says. The number of slots
-    of a layer may change between two computations.
+    What is resident changes how long an answer takes and, with the processor's kernels, never what
+    it says. The number of slots may change between two steps. A step is a token or a chunk of the
+    prompt; within it nothing is published on the device.
 
-    Threads: used by the engine thread; readers fill slots that were set aside for them.
+    Threads: used by the engine thread.
     """
 
     def __init__(
@@ -58,29 +34,12 @@ class ExpertCache:
         policy_factory: PolicyFactory = LruPolicy,
         clock: Clock = time.perf_counter,
     ) -> None:
-        self._store = store
+        self._layout = store.layout
         self._ledger = ledger
         self._counters = books.counters
         self._tally = books.tally
-        self._clock = clock
-        self._layout = store.layout
-        self._record_bytes = store.layout.record_bytes
-        self._now = 0
-        self._num_experts = shape.num_experts
-        self._arena = SlotArena(ledger, MemoryPart.EXPERTS, self._record_bytes)
-        self._tables = {
-            layer: SlotTable(CPU, shape.num_experts, policy_factory) for layer in shape.moe_layers
-        }
-        self._first_of = {
-            layer: position * shape.num_experts for position, layer in enumerate(shape.moe_layers)
-        }
-        self._lanes = ReadLanes(store)
-        self._filling = Filling(self._lanes, self._note_arrival, books.fill_ended)
-        try:
-            self._grow(shape.slots_per_layer)
-        except LarderError:
-            self.close()
-            raise
+        self._ram = RamExperts(store, shape, ledger, books, policy_factory, clock)
+        self._above: DeviceExperts | None = None
 
     @property
     def layout(self) -> ExpertLayout:
@@ -89,232 +48,186 @@ class ExpertCache:
 
     @property
     def num_resident(self) -> int:
-        """Experts that are resident now; what is on its way is not counted."""
-        return sum(table.num_resident for table in self._tables.values())
+        """Experts in RAM now; what is on its way is not counted."""
+        return sum(table.num_resident for table in self._ram.tables.values())
+
+    @property
+    def num_on_device(self) -> int:
+        """Experts on the device now."""
+        return (
+            sum(table.num_resident for table in self._above.tables.values()) if self._above else 0
+        )
 
     @property
     def slots_per_layer(self) -> tuple[int, ...]:
         """RAM slots of each MoE layer."""
-        return tuple(table.num_slots for table in self._tables.values())
+        return self._ram.slots_per_layer
 
-    def num_slots(self, layer: int) -> int:
-        """Return how many experts of a layer can be acquired at the same time."""
-        return self._tables[layer].num_slots
+    def attach(self, above: DeviceExperts | None) -> None:
+        """Put device slots above the RAM slots, or take them away; between two steps alone.
+
+        The slots that were there before are given back.
+        """
+        if self._above is not None:
+            self._let_go(self._above.publish(is_waiting=True))
+            before, self._above, self._ram.above = self._above, None, {}
+            left = [(layer, expert) for layer in before.tables for expert in before.experts(layer)]
+            before.close()
+            for layer, expert in left:
+                self._ram.show(layer, expert)
+        if above is not None:
+            self._above, self._ram.above = above, above.tables
 
     def find(self, expert: ExpertId) -> SlotKey | None:
-        """Return where an expert lies, or None if it is not resident."""
-        return self._tables[expert.layer].key(expert.expert)
+        """Return where an expert lies, the hottest place, or None if it is not resident."""
+        if self._above is not None:
+            key = self._above.tables[expert.layer].key(expert.expert)
+            if key is not None:
+                return key
+        return self._ram.tables[expert.layer].key(expert.expert)
 
     def fill(self, num_per_layer: int, progress: FillProgress) -> None:
-        """Read up to so many experts of each layer, lowest numbers first, and wait for them."""
-        work: list[tuple[int, int]] = []
-        for layer, table in self._tables.items():
-            number = min(num_per_layer, table.num_free)
-            work += [(layer, expert) for expert in self._absent(layer)[:number]]
-        total_bytes = len(work) * self._record_bytes
-        progress(0, total_bytes)
-        for first in range(0, len(work), 8):
-            batch = work[first : first + 8]
-            self._read([(layer, expert, self._make_room(layer)) for layer, expert in batch])
-            progress((first + len(batch)) * self._record_bytes, total_bytes)
+        """Read up to so many experts of each layer into RAM and wait for them."""
+        self._ram.fill(num_per_layer, progress)
 
     def fill_behind(self) -> None:
-        """Let experts be read into all free slots in the background, the most used first."""
-        wanted: list[Wanted] = []
-        for layer, table in self._tables.items():
-            for expert in self._absent(layer)[: table.num_free]:
-                slot = table.take()
-                assert slot is not None, "no more experts than free slots"
-                wanted.append(Wanted(ExpertId(layer, expert), slot, self._arena.view(slot)))
-        self._filling.start(wanted)
+        """Let experts be read into all free RAM slots in the background."""
+        self._ram.fill_behind()
 
     def wait_filled(self, timeout_s: float) -> bool:
         """Wait until nothing is read in the background; return whether that was in time."""
-        return self._filling.wait(timeout_s)
+        return self._ram.wait_filled(timeout_s)
 
     def begin_step(self) -> None:
-        """Take in what has arrived; called between two steps, when nothing is acquired."""
-        if self._filling.is_busy:
-            for layer in self._filling.layers():
-                self._take_in(layer, self._filling.collect(layer))
+        """Publish what has arrived and begin to upload; nothing may be acquired."""
+        self._ram.take_in()
+        above = self._above
+        if above is None:
+            return
+        self._let_go(above.publish())
+        wanted = above.take_wanted()
+        if wanted:
+            above.device.synchronize()
+        for layer, expert in wanted:
+            self._upload(above, layer, expert)
+
+    def groups(self, layer: int, experts: Sequence[int]) -> list[Sequence[int]]:
+        """Cut ascending experts into consecutive groups that can each be acquired at once."""
+        num_slots = self._ram.tables[layer].num_slots
+        if len(experts) <= num_slots:
+            return [experts]
+        above = self._above.tables[layer] if self._above is not None else ()
+        groups: list[list[int]] = [[]]
+        num_in_ram = 0
+        for expert in experts:
+            is_in_ram = expert not in above
+            if is_in_ram and num_in_ram == num_slots:
+                groups.append([])
+                num_in_ram = 0
+            num_in_ram += is_in_ram
+            groups[-1].append(expert)
+        return list(groups)
 
     def acquire(self, layer: int, experts: Sequence[int]) -> list[Slot]:
         """Make distinct experts resident, lock them, and return their slots in the same order.
 
-        All misses are requested at once. Raises ``LarderError`` if the drive fails; nothing is
-        locked then.
+        Raises ``LarderError`` if the drive fails; nothing is locked then.
         """
-        table = self._tables[layer]
-        if len(experts) > table.num_slots:
-            raise ValueError(f"{len(experts)} experts for {table.num_slots} slots")
-        slot_of = table.slot_of
-        self._now += 1
-        self._tally.note_uses(self._first_of[layer], experts)
-        table.lock(experts)
-        missing = [expert for expert in experts if slot_of[expert] == NOWHERE]
-        if missing and self._filling.is_busy:
-            self._take_in(layer, self._filling.collect(layer))
-            missing = [expert for expert in experts if slot_of[expert] == NOWHERE]
-        if missing:
-            self._admit(layer, experts, missing)
-        else:
-            table.touch(experts, self._now)
-        num_hits = len(experts) - len(missing)
+        ram, above = self._ram, self._above
+        self._tally.note_uses(ram.first_of[layer], experts)
+        if above is None:
+            return ram.acquire(layer, experts)
+        table = above.tables[layer]
+        slot_of, slots = table.slot_of, table.slots
+        hits = [expert for expert in experts if slot_of[expert] != NOWHERE]
+        others = [expert for expert in experts if slot_of[expert] == NOWHERE]
+        above.note(layer, hits, others)
         counters = self._counters
-        counters.expert_hits += num_hits
-        counters.expert_hit_bytes += num_hits * self._record_bytes
-        counters.ram_bytes_read += len(experts) * self._record_bytes
-        slots = table.slots
-        return [slots[slot_of[expert]] for expert in experts]
+        counters.device_hits += len(hits)
+        counters.device_misses += len(others)
+        counters.device_hit_bytes += len(hits) * self._layout.record_bytes
+        in_ram = iter(ram.acquire(layer, others)) if others else iter(())
+        return [
+            slots[slot_of[expert]] if slot_of[expert] != NOWHERE else next(in_ram)
+            for expert in experts
+        ]
 
     def release(self, layer: int, experts: Sequence[int]) -> None:
         """Unlock experts that were acquired; their slots may be reused from now on."""
-        self._tables[layer].unlock(experts)
+        self._ram.tables[layer].unlock(experts)
 
-    def resize(self, slots_per_layer: Sequence[int], limit_bytes: int) -> None:
-        """Change the number of slots and the limit of the ledger; nothing may be acquired.
+    def resize(
+        self,
+        slots_per_layer: Sequence[int],
+        limit_bytes: int,
+        above_per_layer: Sequence[int] = (),
+        above_limit_bytes: int = 0,
+    ) -> None:
+        """Change the number of slots and the limits of the ledgers, between two steps alone.
 
-        Slots that go give their memory back before others come; free slots are filled in the
-        background. If there is not enough memory, numbers and limit stay as they were.
+        Slots that go give their memory back before others come; free RAM slots are filled in the
+        background. If there is not enough memory, numbers and limits stay as they were.
         """
+        above = self._above
         before, limit_before = self.slots_per_layer, self._ledger.limit_bytes
-        self._shrink(slots_per_layer)
-        self._ledger.set_limit(limit_bytes)
+        above_before: tuple[int, ...] = ()
+        above_limit_before = 0
+        if above is not None:
+            self._let_go(above.publish(is_waiting=True))
+            above_before = above.slots_per_layer
+            above_limit_before = above.device.ledger.limit_bytes
         is_done = False
         try:
-            self._grow(slots_per_layer)
+            self._resize(slots_per_layer, limit_bytes, above_per_layer, above_limit_bytes)
             is_done = True
         finally:
             if not is_done:
-                self._shrink(before)
-                self._ledger.set_limit(limit_before)
-                self._grow(before)
-            self.fill_behind()
+                self._resize(before, limit_before, above_before, above_limit_before)
+            self._ram.fill_behind()
 
     def close(self) -> None:
-        """End the readers and give the memory back; may be called twice."""
-        self._lanes.close()
-        self._tables.clear()
-        self._arena.close()
+        """End readers and copies and give the memory back; may be called twice."""
+        if self._above is not None:
+            self._above.close()
+        self._ram.close()
 
     def check(self) -> None:
-        """Assert that slot tables, tiers and the arena are sound."""
-        self._arena.check()
-        for layer, table in self._tables.items():
-            table.check()
-            first = self._first_of[layer]
-            arriving = self._filling.of_layer(layer)
-            for expert in range(self._num_experts):
-                is_in_ram = self._tally.tiers[first + expert] == IN_RAM
-                is_resident = table.slot_of[expert] != NOWHERE
-                assert is_in_ram == is_resident or expert in arriving
-        assert sum(self.slots_per_layer) == self._arena.num_slots
+        """Assert that slot tables, tiers and arenas are sound."""
+        self._ram.check()
+        if self._above is not None:
+            self._above.check()
 
-    def _absent(self, layer: int) -> list[int]:
-        """Return the experts that are neither here nor on their way, the most used first."""
-        slot_of, first, uses = self._tables[layer].slot_of, self._first_of[layer], self._tally.uses
-        arriving = self._filling.of_layer(layer)
-        absent = [
-            expert
-            for expert, slot in enumerate(slot_of)
-            if slot == NOWHERE and expert not in arriving
-        ]
-        return sorted(absent, key=lambda expert: -uses[first + expert])
+    def _resize(
+        self,
+        slots_per_layer: Sequence[int],
+        limit_bytes: int,
+        above_per_layer: Sequence[int],
+        above_limit_bytes: int,
+    ) -> None:
+        above = self._above
+        self._ram.shrink(slots_per_layer)
+        self._ledger.set_limit(limit_bytes)
+        if above is not None:
+            for layer, expert in above.shrink(above_per_layer):
+                self._ram.show(layer, expert)
+            above.device.ledger.set_limit(above_limit_bytes)
+            above.grow(above_per_layer)
+        self._ram.grow(slots_per_layer)
 
-    def _admit(self, layer: int, experts: Sequence[int], missing: Sequence[int]) -> None:
-        """Read the missing ones of ``experts`` and count the stall."""
-        table = self._tables[layer]
-        absent = set(missing)
-        table.touch((expert for expert in experts if expert not in absent), self._now)
-        counters = self._counters
-        is_read = False
-        started_s = self._clock()
-        try:
-            self._read([work for expert in missing if (work := self._claim(layer, expert))])
-            is_read = True
-        finally:
-            counters.drive_wait_s += self._clock() - started_s
-            if not is_read:
-                table.unlock(experts)
-        counters.expert_misses += len(missing)
-        counters.expert_miss_bytes += len(missing) * self._record_bytes
-
-    def _claim(self, layer: int, expert: int) -> tuple[int, int, int] | None:
-        """Return the read (layer, expert, slot) that makes an expert resident, None if it is."""
-        if self._filling.is_busy:
-            arrival = self._filling.claim(ExpertId(layer, expert))
-            if arrival is not None and arrival.outcome.cancelled():
-                return layer, expert, arrival.wanted.slot
-            if arrival is not None:
-                self._take_in(layer, [arrival])
-                if arrival.is_good:
-                    return None
-        return layer, expert, self._make_room(layer)
-
-    def _make_room(self, layer: int) -> int:
-        """Borrow a slot: a free one, one whose expert was not read yet, or the victim's."""
-        slot = self._room_now(layer)
-        if slot is None and self._filling.is_busy:
-            # All others are being read into; the first that ends makes room.
-            self._take_in(layer, self._filling.drain(layer))
-            slot = self._room_now(layer)
-        if slot is None:
-            raise LarderError(ErrorCode.INTERNAL, detail=f"all slots of layer {layer} are locked")
-        return slot
-
-    def _room_now(self, layer: int) -> int | None:
-        """Borrow a slot without waiting, None if each is locked or being read into."""
-        table = self._tables[layer]
-        slot = table.take()
-        if slot is None and self._filling.is_busy:
-            slot = self._filling.steal(layer)
-        if slot is None and (victim := table.victim(self._now)) is not None:
-            slot = table.evict(victim)
-            self._tally.tiers[self._first_of[layer] + victim] = ON_DRIVE
-        return slot
-
-    def _shrink(self, slots_per_layer: Sequence[int]) -> None:
-        """Drop slots of layers that have more than this."""
-        for (layer, table), wanted in zip(self._tables.items(), slots_per_layer, strict=True):
-            while table.num_slots > wanted:
-                slot = self._make_room(layer)
-                table.drop_slot(slot)
-                self._arena.drop(slot)
-
-    def _grow(self, slots_per_layer: Sequence[int]) -> None:
-        """Add slots to layers that have fewer than this."""
-        for table, wanted in zip(self._tables.values(), slots_per_layer, strict=True):
-            while table.num_slots < wanted:
-                slot = self._arena.add()
-                table.add_slot(slot, Slot.from_buffer(self._arena.view(slot)))
-
-    def _read(self, work: Sequence[tuple[int, int, int]]) -> None:
-        """Fill slots (layer, expert, slot), several at once; give up slots whose read failed."""
-        if not work:
+    def _upload(self, above: DeviceExperts, layer: int, expert: int) -> None:
+        """Begin to upload an expert if it lies in RAM."""
+        table = self._ram.tables[layer]
+        if expert not in table:
             return
-        first_error: LarderError | None = None
-        errors = self._lanes.demand(
-            [(ExpertId(layer, expert), self._arena.view(slot)) for layer, expert, slot in work]
-        )
-        for (layer, expert, slot), error in zip(work, errors, strict=True):
-            if error is None:
-                self._tables[layer].fill(slot, expert, self._now)
-                self._tally.tiers[self._first_of[layer] + expert] = IN_RAM
-            else:
-                self._tables[layer].give_up(slot)
-                first_error = first_error or error
-        if first_error is not None:
-            raise first_error
+        left = above.upload(layer, expert, table.slots[table.slot_of[expert]])
+        if left is None:
+            return
+        table.hold(expert)
+        if left != NOWHERE:
+            self._ram.show(layer, left)
 
-    def _take_in(self, layer: int, arrivals: Sequence[Arrival]) -> None:
-        """Publish experts that were read in the background."""
-        table = self._tables[layer]
-        for arrival in arrivals:
-            if arrival.is_good:
-                table.fill(arrival.wanted.slot, arrival.wanted.expert.expert, self._now)
-            else:
-                table.give_up(arrival.wanted.slot)
-
-    def _note_arrival(self, expert: ExpertId) -> None:
-        """Show an expert in RAM as soon as it was read; called by readers."""
-        self._tally.tiers[self._first_of[expert.layer] + expert.expert] = IN_RAM
+    def _let_go(self, published: Sequence[tuple[int, int]]) -> None:
+        """Let experts leave RAM that are on the device now."""
+        for layer, expert in published:
+            self._ram.tables[layer].let_go(expert)
+            self._ram.show(layer, expert)

@@ -29,8 +29,9 @@ class SlotTable:
         expert     0   1   2   3   4   5          slot      7   8   12
         slot_of    8   -   7   -   -   -          expert    2   0   -    (free: 12)
 
-    A locked expert is in use by a computation and never leaves. A slot that was taken by ``take``
-    or ``make_room`` is lent: it belongs to whoever has it until ``fill`` or ``give_up``.
+    A locked expert is in use by a computation, a held one by a copy; neither leaves. A slot that
+    was taken by ``take`` or ``evict`` is lent: it belongs to whoever has it until ``fill`` or
+    ``give_up``.
     """
 
     def __init__(self, device: str, num_experts: int, policy_factory: PolicyFactory) -> None:
@@ -40,6 +41,7 @@ class SlotTable:
         self._free: list[int] = []
         self._lent: set[int] = set()
         self._locked: set[int] = set()
+        self._held: set[int] = set()
         self._device = device
         self._policy = policy_factory(0)
 
@@ -83,6 +85,18 @@ class SlotTable:
         """Let experts leave again."""
         self._locked.difference_update(experts)
 
+    def hold(self, expert: int) -> None:
+        """Keep a resident expert from leaving while it is copied."""
+        self._held.add(expert)
+
+    def let_go(self, expert: int) -> None:
+        """Let a held expert leave again."""
+        self._held.remove(expert)
+
+    def __contains__(self, expert: object) -> bool:
+        """Whether an expert is resident."""
+        return isinstance(expert, int) and self.slot_of[expert] != NOWHERE
+
     def touch(self, experts: Iterable[int], now: int) -> None:
         """Tell the policy that resident experts were used."""
         self._policy.touch(experts, now)
@@ -97,19 +111,19 @@ class SlotTable:
 
     def victim(self, now: int, among: Container[int] | None = None) -> int | None:
         """Return the expert that would leave, of some if ``among`` is given; None if all stay."""
-        if among is None:
-            return self._policy.victim(self._locked, now)
-        kept = {
-            expert
-            for expert in self._expert_of.values()
-            if expert in self._locked or expert not in among
-        }
+        kept: Container[int] = self._locked | self._held if self._held else self._locked
+        if among is not None:
+            kept = {
+                expert
+                for expert in self._expert_of.values()
+                if expert in kept or expert not in among
+            }
         return self._policy.victim(kept, now)
 
     def evict(self, expert: int) -> int:
         """Make a resident expert leave and borrow its slot."""
-        if expert in self._locked:
-            raise LarderError(ErrorCode.INTERNAL, detail=f"expert {expert} is locked")
+        if expert in self._locked or expert in self._held:
+            raise LarderError(ErrorCode.INTERNAL, detail=f"expert {expert} is in use")
         self._policy.remove(expert)
         slot = self.slot_of[expert]
         self.slot_of[expert] = NOWHERE
@@ -136,4 +150,4 @@ class SlotTable:
         assert len(self._expert_of) == len(taken)
         for expert, slot in enumerate(self.slot_of):
             assert slot == NOWHERE or self._expert_of[slot] == expert
-        assert all(self.slot_of[expert] != NOWHERE for expert in self._locked)
+        assert all(self.slot_of[expert] != NOWHERE for expert in self._locked | self._held)

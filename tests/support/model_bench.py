@@ -13,7 +13,8 @@ from runtime.memory.ledger import Ledger
 from runtime.models.base import AfterLayer
 from runtime.models.families import build_model
 from runtime.residency.dense import DensePart
-from runtime.residency.experts import Books, ExpertCache
+from runtime.residency.experts import ExpertCache
+from runtime.residency.ram_experts import Books
 from runtime.residency.shape import CacheShape
 from runtime.store.open import open_store
 from runtime.telemetry.expert_tally import ExpertTally

@@ -281,7 +281,7 @@ def test_engine_failing_drive_is_named_and_the_next_answer_works(
 ) -> None:
     engine = open_engine(exact_plan(qwen2_folder, 3))
     assert engine._parts is not None
-    store = engine._parts.experts._store
+    store = engine._parts.store
 
     def fail(*_: object) -> None:
         raise LarderError(ErrorCode.DRIVE_READ_FAILED, file="f", offset_bytes=0, reason="broken")

@@ -45,7 +45,7 @@ def test_dense_part_vectors_become_f32_and_matrices_stay_as_stored() -> None:
     assert part.vector("bias").tolist() == [0.25, 8.0]
     assert part.vector("norm").dtype is torch.float32
     assert (matrix.format, matrix.rows, matrix.columns) == (WeightFormat.F16, 2, 3)
-    assert matrix.data.tobytes() == CONTENT["matrix"]
+    assert bytes(matrix.data.tolist()) == CONTENT["matrix"]
     assert ledger.by_kind()[MemoryPart.DENSE] == dense_bytes(ENTRIES.values())
     del matrix
     part.close()

@@ -1,0 +1,1 @@
+"""Memory and queues of accelerators: arenas, copies, events, launches."""

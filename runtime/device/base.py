@@ -1,0 +1,110 @@
+"""What every accelerator offers, a simulated one too."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import torch
+
+from runtime.memory.ledger import Ledger
+from runtime.protocol.plan import MemoryPart
+
+T = TypeVar("T")
+
+
+class DeviceEvent(Protocol):
+    """The end of a copy.
+
+    Threads: any thread may ask.
+    """
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the copy has ended; never waits."""
+
+    def wait(self) -> None:
+        """Return when it has ended; raise what went wrong."""
+
+
+class DeviceArena(Protocol):
+    """Slots of one size in a device's memory, counted in its ledger.
+
+    Threads: used by the engine thread.
+    """
+
+    @property
+    def num_slots(self) -> int:
+        """How many slots there are."""
+
+    def add(self) -> int:
+        """Make one more slot and return its number.
+
+        Raises ``RAM_BUDGET_TOO_SMALL`` (of the device's budget) or ``OUT_OF_MEMORY``.
+        """
+
+    def tensor(self, number: int) -> torch.Tensor:
+        """Return the bytes of a slot, uint8 of one dimension, on the device."""
+
+    def drop(self, number: int) -> None:
+        """Give a slot's memory back; no copy or launch may be using it."""
+
+    def close(self) -> None:
+        """Drop all slots; may be called twice."""
+
+    def check(self) -> None:
+        """Assert that slots are sound and counted."""
+
+
+class Device(Protocol):
+    """One accelerator for as long as a model is loaded.
+
+    Copies run beside computations. A copy and a launch that touch the same bytes are kept apart by
+    who asks for them: by waiting for the event, or for ``synchronize``.
+
+    Threads: used by the engine thread; any thread may read properties.
+    """
+
+    @property
+    def device(self) -> str:
+        """Its id, ``cuda:0`` or ``simulated:0``."""
+
+    @property
+    def name(self) -> str:
+        """Its name for a person."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it is made up of this PC's processor and RAM."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The account of its budget."""
+
+    @property
+    def torch_device(self) -> torch.device:
+        """Where tensors for its computations lie."""
+
+    @property
+    def num_bytes_copied(self) -> int:
+        """What went to the device over its link so far."""
+
+    @property
+    def num_host_bytes(self) -> int:
+        """Bytes of this process' resident size that stand for the device's memory."""
+
+    def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> DeviceArena:
+        """Return an arena with so many slots; raises like ``DeviceArena.add``."""
+
+    def copy(self, source: torch.Tensor, target: torch.Tensor) -> DeviceEvent:
+        """Begin to copy host bytes to a part of a device slot; both uint8 and of one length.
+
+        The source must stay as it is, and the target be used by nobody, until the event.
+        """
+
+    def launch(self, work: Callable[[], T]) -> T:
+        """Run ``work`` on the device after what was launched before; its result may come later."""
+
+    def synchronize(self) -> None:
+        """Wait until everything that was launched has ended."""
+
+    def close(self) -> None:
+        """End copies and give all memory back; may be called twice."""

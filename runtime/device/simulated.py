@@ -1,0 +1,152 @@
+"""An accelerator that is not there: a second arena in RAM behind a link of a stated speed.
+
+It computes with the processor's own kernels, so that answers are the same to the last bit. Its
+figures are those of no real card.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import torch
+
+from runtime.device.link import Link, LinkEvent
+from runtime.memory.ledger import Ledger
+from runtime.memory.slot_arena import SlotArena
+from runtime.protocol.plan import MemoryPart
+
+T = TypeVar("T")
+PIECE_BYTES = 256 * 1024
+"""The link is held back after each piece of this size."""
+
+
+class LinkClock(Protocol):
+    """Time as the link of a simulated device lives it."""
+
+    def now_s(self) -> float:
+        """Return monotonic seconds."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+
+class RealClock:
+    """The time of this PC."""
+
+    def now_s(self) -> float:
+        """Return monotonic seconds."""
+        return time.perf_counter()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)
+
+
+class SimulatedArena:
+    """Slots in RAM that are counted as the device's memory; all their pages are in use at once."""
+
+    def __init__(self, ledger: Ledger, kind: MemoryPart, num_slots: int, slot_bytes: int) -> None:
+        self._slot_bytes = slot_bytes
+        self._arena = SlotArena(ledger, kind, slot_bytes)
+        for _ in range(num_slots):
+            self.add()
+
+    @property
+    def num_slots(self) -> int:
+        """How many slots there are."""
+        return self._arena.num_slots
+
+    @property
+    def num_bytes(self) -> int:
+        """What the slots take of RAM."""
+        return self._arena.num_bytes
+
+    def add(self) -> int:
+        """Make one more slot and return its number."""
+        number = self._arena.add()
+        self._arena.tensor(number).zero_()
+        return number
+
+    def tensor(self, number: int) -> torch.Tensor:
+        """Return the bytes of a slot."""
+        return self._arena.tensor(number)
+
+    def drop(self, number: int) -> None:
+        """Give a slot's memory back."""
+        self._arena.drop(number)
+
+    def close(self) -> None:
+        """Drop all slots; may be called twice."""
+        self._arena.close()
+
+    def check(self) -> None:
+        """Assert that slots are sound and counted."""
+        self._arena.check()
+
+
+class SimulatedDevice:
+    """A device made up of RAM and the processor; see ``Device``."""
+
+    is_simulated = True
+    torch_device = torch.device("cpu")
+
+    def __init__(
+        self,
+        device: str,
+        name: str,
+        budget_bytes: int,
+        link_bytes_per_s: float,
+        clock: LinkClock | None = None,
+    ) -> None:
+        self.device = device
+        self.name = name
+        self.ledger = Ledger(budget_bytes)
+        self._bytes_per_s = link_bytes_per_s
+        self._clock = RealClock() if clock is None else clock
+        self._free_at_s = 0.0
+        self._link = Link(self._move_piece, PIECE_BYTES)
+        self._arenas: list[SimulatedArena] = []
+
+    @property
+    def num_bytes_copied(self) -> int:
+        """What went to the device over its link so far."""
+        return self._link.num_bytes
+
+    @property
+    def num_host_bytes(self) -> int:
+        """What its memory takes of RAM."""
+        return sum(arena.num_bytes for arena in self._arenas)
+
+    def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> SimulatedArena:
+        """Return an arena with so many slots."""
+        arena = SimulatedArena(self.ledger, kind, num_slots, slot_bytes)
+        self._arenas.append(arena)
+        return arena
+
+    def copy(self, source: torch.Tensor, target: torch.Tensor) -> LinkEvent:
+        """Begin to copy host bytes to a part of a device slot."""
+        return self._link.copy(source, target)
+
+    def launch(self, work: Callable[[], T]) -> T:
+        """Run ``work`` here and now."""
+        return work()
+
+    def synchronize(self) -> None:
+        """Return at once: every launch has ended when it returns."""
+
+    def close(self) -> None:
+        """End copies and give all memory back; may be called twice."""
+        self._link.close()
+        for arena in self._arenas:
+            arena.close()
+        self._arenas.clear()
+
+    def _move_piece(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """Copy a piece, no sooner than the link's speed allows; called by the link's thread."""
+        clock = self._clock
+        begin_s = max(clock.now_s(), self._free_at_s)
+        self._free_at_s = begin_s + source.numel() / self._bytes_per_s
+        target.copy_(source)
+        left_s = self._free_at_s - clock.now_s()
+        if left_s > 0:
+            clock.sleep(left_s)

@@ -1,0 +1,175 @@
+"""Accelerators that torch can drive: memory and queues of torch's own."""
+
+import contextlib
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from runtime.device.link import Link, LinkEvent
+from runtime.errors import LarderError
+from runtime.memory.ledger import Ledger
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.plan import MemoryPart
+from runtime.spec.footprint import STAGING_BYTES
+
+T = TypeVar("T")
+
+
+class TorchArena:
+    """Slots in a device's memory, each a tensor of its own."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        kind: MemoryPart,
+        slot_bytes: int,
+        torch_device: torch.device,
+    ) -> None:
+        self._ledger = ledger
+        self._kind = kind
+        self._slot_bytes = slot_bytes
+        self._torch_device = torch_device
+        self._tensors: dict[int, torch.Tensor] = {}
+        self._dropped: list[int] = []
+
+    @property
+    def num_slots(self) -> int:
+        """How many slots there are."""
+        return len(self._tensors)
+
+    def add(self) -> int:
+        """Make one more slot and return its number."""
+        self._ledger.take(self._kind, self._slot_bytes)
+        try:
+            tensor = torch.empty(self._slot_bytes, dtype=torch.uint8, device=self._torch_device)
+        except torch.OutOfMemoryError as error:
+            self._ledger.give_back(self._kind, self._slot_bytes)
+            raise LarderError(ErrorCode.OUT_OF_MEMORY, detail=str(error)) from error
+        number = self._dropped.pop() if self._dropped else len(self._tensors)
+        self._tensors[number] = tensor
+        return number
+
+    def tensor(self, number: int) -> torch.Tensor:
+        """Return the bytes of a slot."""
+        return self._tensors[number]
+
+    def drop(self, number: int) -> None:
+        """Give a slot's memory back."""
+        del self._tensors[number]
+        self._ledger.give_back(self._kind, self._slot_bytes)
+        self._dropped.append(number)
+        self._dropped.sort(reverse=True)
+
+    def close(self) -> None:
+        """Drop all slots; may be called twice."""
+        for number in list(self._tensors):
+            self.drop(number)
+        self._dropped.clear()
+
+    def check(self) -> None:
+        """Assert that slots are sound and counted."""
+        assert self._ledger.by_kind()[self._kind] >= self.num_slots * self._slot_bytes
+        numbers = sorted([*self._tensors, *self._dropped])
+        assert numbers == list(range(len(numbers)))
+        for tensor in self._tensors.values():
+            assert tensor.numel() == self._slot_bytes
+            assert tensor.device.type == self._torch_device.type
+
+
+class TorchDevice:
+    """A device of torch; see ``Device``.
+
+    Bytes travel through two page-locked halves of a staging buffer in a queue of their own, so
+    that one half is filled while the other is on its way. With torch's ``cpu`` in place of an
+    accelerator the same code runs without queues and page-locked memory.
+    """
+
+    is_simulated = False
+    num_host_bytes = 0
+
+    def __init__(
+        self, device: str, budget_bytes: int, torch_device: torch.device | None = None
+    ) -> None:
+        self.device = device
+        self.torch_device = torch.device(device) if torch_device is None else torch_device
+        self.ledger = Ledger(budget_bytes)
+        self._is_cuda = self.torch_device.type == "cuda"
+        self.name = (
+            torch.cuda.get_device_name(self.torch_device) if self._is_cuda else "torch's processor"
+        )
+        half_bytes = STAGING_BYTES // 2
+        self._halves = [
+            torch.empty(half_bytes, dtype=torch.uint8, pin_memory=self._is_cuda) for _ in range(2)
+        ]
+        self._turn = 0
+        self._copies = _new_stream(self.torch_device) if self._is_cuda else None
+        self._left: list[torch.cuda.Event | None] = [None, None]
+        self._link = Link(self._move_piece, half_bytes, self._end_copy)
+        self._arenas: list[TorchArena] = []
+
+    @property
+    def num_bytes_copied(self) -> int:
+        """What went to the device over its link so far."""
+        return self._link.num_bytes
+
+    def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> TorchArena:
+        """Return an arena with so many slots."""
+        arena = TorchArena(self.ledger, kind, slot_bytes, self.torch_device)
+        self._arenas.append(arena)
+        for _ in range(num_slots):
+            arena.add()
+        return arena
+
+    def copy(self, source: torch.Tensor, target: torch.Tensor) -> LinkEvent:
+        """Begin to copy host bytes to a part of a device slot."""
+        return self._link.copy(source, target)
+
+    def launch(self, work: Callable[[], T]) -> T:
+        """Put ``work`` into the device's queue; its tensors are ready when they are used there."""
+        guard = torch.cuda.device(self.torch_device) if self._is_cuda else contextlib.nullcontext()
+        with guard:
+            return work()
+
+    def synchronize(self) -> None:
+        """Wait until everything that was launched has ended."""
+        if self._is_cuda:
+            torch.cuda.current_stream(self.torch_device).synchronize()
+
+    def close(self) -> None:
+        """End copies and give all memory back; may be called twice."""
+        self._link.close()
+        self.synchronize()
+        for arena in self._arenas:
+            arena.close()
+        self._arenas.clear()
+        if self._is_cuda:
+            torch.cuda.empty_cache()
+
+    def _move_piece(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """Copy a piece by way of the staging buffer; called by the link's thread."""
+        self._turn ^= 1
+        half = self._halves[self._turn][: source.numel()]
+        if self._copies is None:
+            half.copy_(source)
+            target.copy_(half)
+            return
+        left = self._left[self._turn]
+        if left is not None:
+            left.synchronize()
+        half.copy_(source)
+        with torch.cuda.stream(self._copies):
+            target.copy_(half, non_blocking=True)
+            event = self._copies.record_event()
+        self._left[self._turn] = event
+
+    def _end_copy(self) -> None:
+        """Wait for the pieces that are on their way; called by the link's thread."""
+        if self._copies is not None:
+            self._copies.synchronize()
+
+
+def _new_stream(torch_device: torch.device) -> torch.cuda.Stream:
+    """Return a queue of its own for copies."""
+    stream: torch.cuda.Stream = torch.cuda.Stream(torch_device)  # type: ignore[no-untyped-call]
+    return stream

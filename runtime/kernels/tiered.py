@@ -1,0 +1,173 @@
+"""Kernels of a model whose dense part lies on a device and whose experts lie here and there."""
+
+import functools
+import itertools
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+
+from runtime.device.base import Device
+from runtime.kernels.base import Kernels, RopeTables
+from runtime.kernels.kv import KvPages
+from runtime.kernels.matrix import CPU, Matrix, Slot
+from runtime.kernels.reference import ReferenceKernels
+from runtime.spec.tensors import ExpertLayout
+from runtime.telemetry.recorder import Counters
+
+Pairs = Sequence[tuple[int, Slot]]
+
+
+class TieredKernels:
+    """Launches on the device everything but the experts that lie in RAM, which the processor does.
+
+    Additions to a row follow the order of the experts wherever they are computed. A device that
+    shares its memory with the processor takes the processor's own kernels, and the bits are those
+    of the processor alone. To any other the processor sends what each of its experts gives for the
+    rows that chose it.
+
+    Threads: one caller at a time.
+    """
+
+    def __init__(
+        self,
+        host: Kernels,
+        device: Device,
+        counters: Counters,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._host = host
+        self._device = device
+        self._shares_memory = device.is_simulated
+        self._kernels: Kernels = host if device.is_simulated else ReferenceKernels()
+        self._counters = counters
+        self._clock = clock
+
+    @property
+    def name(self) -> str:
+        """The kernels of the device and those of the processor."""
+        return f"{self._device.device}+{self._host.name}"
+
+    @property
+    def is_row_invariant(self) -> bool:
+        """Whether a row's bits are independent of the rows that share its call."""
+        return self._kernels.is_row_invariant
+
+    def experts(
+        self,
+        x: torch.Tensor,
+        layout: ExpertLayout,
+        experts: Pairs,
+        ids: torch.Tensor,
+        weights: torch.Tensor,
+        out: torch.Tensor,
+    ) -> None:
+        """Add the weighted results of the given experts to ``out``, each where it lies."""
+        runs = [
+            (is_here, list(run))
+            for is_here, run in itertools.groupby(experts, lambda pair: pair[1].device == CPU)
+        ]
+        here = None
+        if not self._shares_memory and any(is_here for is_here, _ in runs):
+            here = (x.cpu(), ids.cpu(), weights.cpu())
+        for is_here, run in runs:
+            if not is_here:
+                self._launch_experts(x, layout, run, ids, weights, out)
+                continue
+            started_s = self._clock()
+            if here is None:
+                self._host.experts(x, layout, run, ids, weights, out)
+            else:
+                self._send_experts(*here, layout, run, out)
+            self._counters.compute_s += self._clock() - started_s
+
+    def _launch_experts(
+        self,
+        x: torch.Tensor,
+        layout: ExpertLayout,
+        run: Pairs,
+        ids: torch.Tensor,
+        weights: torch.Tensor,
+        out: torch.Tensor,
+    ) -> None:
+        self._device.launch(lambda: self._kernels.experts(x, layout, run, ids, weights, out))
+
+    def _send_experts(
+        self,
+        x: torch.Tensor,
+        ids: torch.Tensor,
+        weights: torch.Tensor,
+        layout: ExpertLayout,
+        run: Pairs,
+        out: torch.Tensor,
+    ) -> None:
+        """Compute experts here, one by one, and add on the device what each gives."""
+        for number, slot in run:
+            rows = (ids == number).any(dim=1).nonzero().squeeze(1)
+            if not len(rows):
+                continue
+            part = torch.zeros(len(rows), out.shape[1])
+            self._host.experts(
+                x[rows].contiguous(),
+                layout,
+                [(number, slot)],
+                ids[rows].contiguous(),
+                weights[rows].contiguous(),
+                part,
+            )
+            sent, places = part.to(out.device), rows.to(out.device)
+            self._device.launch(functools.partial(out.index_add_, 0, places, sent))
+
+    def linear(
+        self, x: torch.Tensor, matrix: Matrix, bias: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return ``x[n, columns]`` times the matrix transposed, plus the bias: ``[n, rows]``."""
+        return self._device.launch(lambda: self._kernels.linear(x, matrix, bias))
+
+    def gated(self, x: torch.Tensor, gate: Matrix, up: Matrix, down: Matrix) -> torch.Tensor:
+        """Return the gated feed-forward ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""
+        return self._device.launch(lambda: self._kernels.gated(x, gate, up, down))
+
+    def rms_norm(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+        """Return ``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dimension."""
+        return self._device.launch(lambda: self._kernels.rms_norm(x, weight, eps))
+
+    def rope(self, x: torch.Tensor, start_position: int, tables: RopeTables) -> None:
+        """Turn ``x[n, heads, head_dim]`` in place; row ``i`` is at ``start_position + i``."""
+        self._device.launch(lambda: self._kernels.rope(x, start_position, tables))
+
+    def route(
+        self, logits: torch.Tensor, top_k: int, *, is_normalised: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choose ``top_k`` experts of ``logits[n, num_experts]`` for each row."""
+        return self._device.launch(
+            lambda: self._kernels.route(logits, top_k, is_normalised=is_normalised)
+        )
+
+    def store_kv(
+        self, pages: KvPages, start_position: int, keys: torch.Tensor, values: torch.Tensor
+    ) -> None:
+        """Write ``keys`` and ``values`` ``[n, num_kv_heads, head_dim]`` from a position on."""
+        self._device.launch(lambda: self._kernels.store_kv(pages, start_position, keys, values))
+
+    def attention(
+        self,
+        q: torch.Tensor,
+        pages: KvPages,
+        start_position: int,
+        *,
+        scale: float,
+        window: int = 0,
+    ) -> torch.Tensor:
+        """Return causal attention of ``q[n, heads, head_dim]``: ``[n, heads * head_dim]``."""
+        return self._device.launch(
+            lambda: self._kernels.attention(q, pages, start_position, scale=scale, window=window)
+        )
+
+    def embed(self, matrix: Matrix, ids: torch.Tensor) -> torch.Tensor:
+        """Return rows ``ids`` (int32 or int64 ``[n]``) of a matrix as f32 ``[n, columns]``."""
+        return self._device.launch(lambda: self._kernels.embed(matrix, ids))
+
+    def add_gated(self, out: torch.Tensor, x: torch.Tensor, logits: torch.Tensor) -> None:
+        """Add ``sigmoid(logits[n, 1]) * x[n, m]`` to ``out[n, m]``, in place."""
+        self._device.launch(lambda: self._kernels.add_gated(out, x, logits))
