@@ -7,7 +7,7 @@ from app.text.monitor_phrases import cost, tier_place
 from app.text.monitor_words import BudgetWords, DriveWords
 from app.text.phrases import DOT, plan_name, tier_name
 from app.text.translate import tr
-from app.text.units import gib, percent, rate_band, size
+from app.text.units import percent, rate_band, size
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Forecast, Tier
 
@@ -107,16 +107,16 @@ def remedy_button(kind: RemedyKind) -> str:
 
 def memory_of(plan: PlacementPlan) -> str:
     """For example ``5.1 GiB VRAM and 8.6 GiB RAM``."""
-    ram = f"{gib(plan.ram_bytes)} {tier_name(Tier.RAM)}"
+    ram = f"{size(plan.ram_bytes)} {tier_name(Tier.RAM)}"
     if not plan.vram_bytes:
         return ram
-    vram = f"{gib(plan.vram_bytes)} {tier_name(Tier.VRAM)}"
+    vram = f"{size(plan.vram_bytes)} {tier_name(Tier.VRAM)}"
     return tr("{vram} and {ram}").format(vram=vram, ram=ram)
 
 
 def budget_facts(total_bytes: int, others_bytes: int, reserve_bytes: int) -> str:
     """For example ``of 12.0 GiB · others hold 1.1 GiB · reserve 0.8 GiB``."""
-    parts = [tr("of {total}").format(total=gib(total_bytes))]
+    parts = [tr("of {total}").format(total=size(total_bytes))]
     if others_bytes > 0:
         parts.append(tr("others hold {size}").format(size=size(others_bytes)))
     if reserve_bytes > 0:
@@ -141,5 +141,5 @@ def plan_effect(
 def vram_unused(least_bytes: int) -> str:
     """Why a device is of no use at a budget."""
     return f"{BudgetWords.NOT_USED} " + tr("It is of use from {size} on.").format(
-        size=gib(least_bytes)
+        size=size(least_bytes)
     )

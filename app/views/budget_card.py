@@ -65,7 +65,7 @@ class PlannedBudget(QWidget):
                 self.automatic.setChecked(budget_bytes is None)
             shown = planned_bytes if budget_bytes is None else budget_bytes
             self.slider.show_bytes(shown)
-            self._value.setText(units.gib(shown))
+            self._value.setText(units.size(shown))
         self._facts.setText(
             drive_phrases.budget_facts(
                 bounds.total_bytes, bounds.others_bytes, bounds.reserve_bytes
@@ -79,7 +79,7 @@ class PlannedBudget(QWidget):
     def _on_moved(self, num_bytes: int) -> None:
         with QSignalBlocker(self.automatic):
             self.automatic.setChecked(False)
-        self._value.setText(units.gib(num_bytes))
+        self._value.setText(units.size(num_bytes))
         if not self._pause.isActive():
             self._pause.start()
 

@@ -57,8 +57,8 @@ class BudgetRow(QWidget):
         self._show_value(self.slider.chosen_bytes() if self.slider.is_held else num_bytes)
 
     def _show_value(self, num_bytes: int) -> None:
-        self._value.setText(units.gib(num_bytes))
-        self.slider.setAccessibleDescription(f"{units.gib(num_bytes)} {self._facts.text()}")
+        self._value.setText(units.size(num_bytes))
+        self.slider.setAccessibleDescription(f"{units.size(num_bytes)} {self._facts.text()}")
 
 
 class LiveBudgetCard(Card):

@@ -1,0 +1,107 @@
+"""Measurements in the whole window: when they are asked for, and where the warning leads."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.main import Program
+from app.state.drive_warning import Remedy, RemedyKind
+from app.state.stages import Stage
+from app.views.monitor_view import MonitorView
+from app.views.rail import Page
+from runtime.protocol.plan import PlanKind
+from tests.gui.main.conftest import StartWindow
+from tests.support.drive_values import answer_with
+from tests.support.window import START_MS
+
+
+@pytest.fixture
+def program(start_window: StartWindow) -> Program:
+    return start_window(["one"]).program
+
+
+def test_telemetry_is_asked_for_while_it_is_shown(program: Program) -> None:
+    program.window.resize(1360, 850)
+    program.window.show_page(Page.CHAT)
+    assert program.watch.is_watching
+    program.window.show_page(Page.SETTINGS)
+    assert not program.watch.is_watching
+    program.window.show_page(Page.MONITOR)
+    assert program.watch.is_watching
+    program.window.show_page(Page.MODELS)
+    assert not program.watch.is_watching
+    program.window.show_page(Page.CHAT)
+    assert program.watch.is_watching
+    program.window.resize(800, 600)
+    assert not program.watch.is_watching
+
+
+def test_telemetry_rests_while_the_window_is_minimised(program: Program, qtbot: QtBot) -> None:
+    program.window.show_page(Page.MONITOR)
+    program.window.showMinimized()
+    qtbot.waitUntil(lambda: not program.watch.is_watching)
+    program.window.showNormal()
+    qtbot.waitUntil(lambda: program.watch.is_watching)
+
+
+def test_samples_reach_the_monitor(program: Program, qtbot: QtBot) -> None:
+    program.window.show_page(Page.MONITOR)
+    qtbot.waitUntil(lambda: program.telemetry.num_samples > 1, timeout=START_MS)
+    assert "pyqtgraph" not in sys.modules
+
+
+def test_warning_in_the_strip_leads_to_the_monitor(program: Program) -> None:
+    assert not program.window.strip.drive_button.isVisible()
+    program.monitor.drive.take_answer(answer_with(0.7))
+    assert program.window.strip.drive_button.isVisible()
+    program.window.strip.drive_button.click()
+    assert program.window.current_page() is Page.MONITOR
+    view = program.window.page(Page.MONITOR)
+    assert isinstance(view, MonitorView)
+    assert view.warning.isVisible()
+    program.monitor.drive.take_answer(answer_with(0.1))
+    assert not program.window.strip.drive_button.isVisible()
+    assert not view.warning.isVisible()
+
+
+def test_remedy_of_other_bits_leads_to_its_plan(program: Program, qtbot: QtBot) -> None:
+    plan = program.session.loaded_plan
+    assert plan is not None
+    view = program.window.page(Page.MONITOR)
+    assert isinstance(view, MonitorView)
+    view.remedy_wanted.emit(Remedy(RemedyKind.LOWER_BITS, plan))
+    assert program.window.current_page() is Page.MODELS
+    qtbot.waitUntil(
+        lambda: bool(program.session.candidate and program.session.candidate.plans),
+        timeout=START_MS,
+    )
+    assert program.session.candidate is not None
+    assert program.session.candidate.chosen is PlanKind(plan.kind)
+
+
+def test_remedy_of_another_model_leads_to_the_models(program: Program) -> None:
+    view = program.window.page(Page.MONITOR)
+    assert isinstance(view, MonitorView)
+    view.remedy_wanted.emit(Remedy(RemedyKind.SMALLER_MODEL))
+    assert program.window.current_page() is Page.MODELS
+
+
+def test_remedy_of_more_memory_changes_the_budgets(program: Program, qtbot: QtBot) -> None:
+    plan = program.session.loaded_plan
+    assert plan is not None
+    view = program.window.page(Page.MONITOR)
+    assert isinstance(view, MonitorView)
+    view.remedy_wanted.emit(Remedy(RemedyKind.MORE_MEMORY, plan))
+    qtbot.waitUntil(lambda: program.monitor.live.was_set, timeout=START_MS)
+    assert program.settings.values.ram_budget_bytes == plan.ram_bytes
+
+
+def test_monitor_key_opens_it_without_a_model(start_window: StartWindow) -> None:
+    window = start_window(is_loading=False)
+    window.press(Qt.Key.Key_3, Qt.KeyboardModifier.ControlModifier)
+    assert window.program.window.current_page() is Page.MONITOR
+    assert window.program.session.stage is Stage.IDLE
