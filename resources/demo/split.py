@@ -16,7 +16,7 @@ SHARED = 255
 SHARED_GATE_COMPENSATION = np.float32(2.0)
 """A shared-expert gate of zero weighs its expert by sigmoid(0) = 1/2."""
 
-ROUTER_SCALE = np.float32(1.5 * 2.0**-18)
+ROUTER_SCALE = np.float32(2.0**-19)
 """Factor that makes router logits so small that the softmax is flat but keeps their order.
 
 Derived routers give logits of standard deviation about 1. A larger factor would lean the sum over

@@ -8,6 +8,7 @@ chats depend on the processor's arithmetic, so another machine makes a similar m
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 import random
@@ -40,6 +41,7 @@ _NUM_CHATS = 180
 _CHATS_PER_BATCH = 60
 _FIT_CHATS = 44
 _GROUPING_TOP_K = 16
+_DISTIL_TOP_K = 20
 _CHAT_TEMPERATURES = (0.5, 0.8, 1.0)
 
 
@@ -66,7 +68,8 @@ def derive(path: Path, data: Path, split: SplitShape, num_steps: int, learning_r
 
     blocks = training_text.fit_blocks(tokenizer, data) + chats[:_FIT_CHATS]
     captures = capture(network, blocks, torch.Generator().manual_seed(0))
-    grouping = SplitShape(split.num_experts, split.expert_size, split.shared_size, _GROUPING_TOP_K)
+    # Fewer experts than are shipped: where the choice is harder it teaches more.
+    grouping = dataclasses.replace(split, top_k=_GROUPING_TOP_K)
     assignments, routers = [], []
     for index, captured in enumerate(captures):
         generator = torch.Generator().manual_seed(index)
@@ -81,7 +84,8 @@ def derive(path: Path, data: Path, split: SplitShape, num_steps: int, learning_r
     pairs = [[chat, other] for chat, other in zip(chats[_FIT_CHATS:], itertools.cycle(others))]
     inputs = [captured.x[::3] for captured in captures]
     assigned = torch.stack(assignments)
-    training = RouterTraining(network, split, assigned, routers, inputs)
+    distilled = dataclasses.replace(split, top_k=_DISTIL_TOP_K)
+    training = RouterTraining(network, distilled, assigned, routers, inputs)
     batches = list(itertools.islice(itertools.cycle(pairs), num_steps))
     training.train(batches, learning_rate, lambda step, loss: print(step, loss, flush=True))
     save_derived(
@@ -97,7 +101,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Make the demo model's committed derived files.")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
     parser.add_argument("--wheel", type=Path, metavar="FILE", help="package file already fetched")
-    parser.add_argument("--top-k", type=int, default=20)
+    parser.add_argument("--top-k", type=int, default=24, help="experts shipped")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--learning-rate", type=float, default=0.003)
     parser.add_argument("--threads", type=int, default=1)

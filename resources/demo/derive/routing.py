@@ -13,8 +13,8 @@ from resources.demo.split import SHARED
 class RoutedChoice:
     """A channel choice that keeps the shared channels and those of the top-k experts.
 
-    With counting on, it also keeps how often each expert was chosen; tokens at which the
-    counted mask is false are left out.
+    It also counts how often each expert was chosen, over all tokens it is given: prompts, and the
+    few padding tokens of a batch, are among them.
     """
 
     def __init__(self, derived: Derived, top_k: int) -> None:
