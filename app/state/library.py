@@ -9,9 +9,12 @@ from PySide6.QtCore import QObject, Signal
 
 from app.state.folders import same_folder
 from app.state.json_file import pretty, set_aside, write_whole
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import AnyEvent, ModelInspected, ModelLoaded, ModelPlanned
 from runtime.protocol.model import ModelReport, TierShare
 from runtime.protocol.plan import PlacementPlan
+
+_NO_MODEL = frozenset({ErrorCode.NOT_A_MODEL, ErrorCode.FOLDER_NOT_FOUND})
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,9 +98,15 @@ class LibraryState(QObject):
     def note(self, event: AnyEvent) -> None:
         """Take what an event of the runtime says about a folder."""
         if isinstance(event, ModelInspected | ModelPlanned):
-            self._change(event.report.folder, report=event.report)
+            self._note_report(event.report)
         elif isinstance(event, ModelLoaded):
             self._change(event.model.folder, tiers=event.model.tiers)
+
+    def _note_report(self, report: ModelReport) -> None:
+        """Take a report; what never held a model is no entry of the list."""
+        is_model = all(problem.code not in _NO_MODEL for problem in report.problems)
+        if is_model or self._find(report.folder) is not None:
+            self._change(report.folder, report=report)
 
     def note_plan(self, plan: PlacementPlan) -> None:
         """Take the placement and the forecast of a plan that is carried out."""

@@ -7,9 +7,11 @@ from pytestqt.qtbot import QtBot
 
 from app.state import library as library_module
 from app.state.library import LibraryState
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import HeartbeatSent, ModelInspected, ModelLoaded, ModelPlanned
 from tests.support.unnarrowed import now
 from tests.support.window_values import (
+    some_error,
     some_forecast,
     some_loaded,
     some_plan,
@@ -54,6 +56,21 @@ def test_library_keeps_report_plan_rate_and_placement(path: Path, qtbot: QtBot) 
     assert a.measured_tokens_per_s == a.forecast_low == 0.0
     assert c.tiers == tuple(some_tiers())
     assert c.is_missing
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_A_MODEL, ErrorCode.FOLDER_NOT_FOUND])
+def test_folder_that_holds_no_model_is_not_listed_unless_it_was(
+    path: Path, qtbot: QtBot, code: ErrorCode
+) -> None:
+    library = LibraryState(path)
+    nothing = some_report("/notes.txt", "", (some_error(code),))
+    library.note(ModelInspected(request_id=1, report=nothing))
+    assert now(library.models) == []
+    library.note(ModelInspected(request_id=2, report=some_report("/models/a", "A")))
+    gone = some_report("/models/a", "", (some_error(code),))
+    library.note(ModelInspected(request_id=3, report=gone))
+    (model,) = now(library.models)
+    assert model.report == gone
 
 
 def test_library_told_the_same_again_does_not_change(path: Path, qtbot: QtBot) -> None:
