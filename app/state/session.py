@@ -39,6 +39,8 @@ from runtime.protocol.values import Budgets
 
 CANCEL_WAIT_MS = 1500
 """A load or preparation that has not stopped by then is ended with its process."""
+STOP_WAIT_MS = 20_000
+"""The same for an answer; one layer that comes from a slow drive may take seconds."""
 
 
 class Session(QObject, LoadListener):
@@ -84,10 +86,8 @@ class Session(QObject, LoadListener):
         self._is_replacing = False
         self._answers = AnswerFlow(client.send, self._on_answer_ended)
         self._watch_interval_s = 0.0
-        self._cancel_patience = QTimer(self)
-        self._cancel_patience.setSingleShot(True)
-        self._cancel_patience.setInterval(CANCEL_WAIT_MS)
-        self._cancel_patience.timeout.connect(self._on_cancel_patience_ended)
+        self._cancel_patience = self._timer(CANCEL_WAIT_MS, self._on_cancel_patience_ended)
+        self._stop_patience = self._timer(STOP_WAIT_MS, self._on_stop_patience_ended)
         client.opened.connect(self._on_opened)
         client.event_received.connect(self._on_event)
         client.ended.connect(self._on_ended)
@@ -341,6 +341,15 @@ class Session(QObject, LoadListener):
     def stop_answer(self) -> None:
         """Ask for the end of the answer that is being written."""
         self._answers.stop()
+        if self._answers.is_running and not self._stop_patience.isActive():
+            self._stop_patience.start()
+
+    def _timer(self, interval_ms: int, slot: Callable[[], None]) -> QTimer:
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.setInterval(interval_ms)
+        timer.timeout.connect(slot)
+        return timer
 
     def _limits(self) -> Limits:
         """Return the budgets and the context that the person chose."""
@@ -387,13 +396,21 @@ class Session(QObject, LoadListener):
         self._load.drop_wish()
         self._replace_runtime(at_once=True)
 
+    def _on_stop_patience_ended(self) -> None:
+        """End an engine that hangs, and load the model again."""
+        assert self._loaded_wish is not None, "only a loaded model answers"
+        self._load.want(self._loaded_wish)
+        self._replace_runtime(at_once=True)
+
     def _lose_model(self) -> None:
         self._cancel_patience.stop()
+        self._stop_patience.stop()
         self._loaded = None
         if self._answers.lose_runtime():
             self.answer_lost.emit()
 
     def _on_answer_ended(self, event: Reply) -> None:
+        self._stop_patience.stop()
         if isinstance(event, GenerationFinished | GenerationCancelled) and self._loaded is not None:
             self._library.note_rate(self._loaded.folder, event.stats.decode_tokens_per_s)
         self.changed.emit()

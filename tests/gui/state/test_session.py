@@ -13,6 +13,7 @@ from runtime.protocol.messages import (
     CancelRequest,
     CommandFailed,
     DescribeMachine,
+    GenerationCancelled,
     GenerationFinished,
     HeartbeatSent,
     InspectModel,
@@ -301,6 +302,37 @@ class TestAnswers:
             CancelAccepted(request_id=client.last(CancelRequest).request_id, was_running=True)
         )
         assert now(ready_session.stage) is Stage.ANSWERING
+
+    def test_answer_that_does_not_stop_is_ended_with_its_process_and_the_model_comes_back(
+        self, ready_session: Session, client: FakeClient, qtbot: QtBot
+    ) -> None:
+        self.ask(ready_session, [])
+        ready_session._stop_patience.setInterval(1)
+        ready_session.stop_answer()
+        with qtbot.waitSignal(ready_session.answer_lost):
+            pass
+        assert client.stops == [True]
+        client.end()
+        client.open()
+        answer_plan(client, some_plan())
+        answer_load(client)
+        assert now(ready_session.stage) is Stage.READY
+        assert self.ask(ready_session, [])
+
+    def test_answer_that_stops_in_time_leaves_its_process_alone(
+        self, ready_session: Session, client: FakeClient
+    ) -> None:
+        self.ask(ready_session, [])
+        ready_session.stop_answer()
+        assert now(ready_session._stop_patience.isActive())
+        client.answer(
+            GenerationCancelled(
+                request_id=client.last(StartGeneration).request_id, stats=some_stats()
+            )
+        )
+        assert not now(ready_session._stop_patience.isActive())
+        ready_session.stop_answer()
+        assert not now(ready_session._stop_patience.isActive())
 
     def test_crash_while_answering_loses_the_answer_once(
         self, ready_session: Session, client: FakeClient, qtbot: QtBot
