@@ -52,6 +52,7 @@ class LiveWords:
     GO_ON = Word("Go on")
     PAUSED = Word("Paused: the picture is of the moment you pressed Pause.")
     SIMULATED = Word("simulated")
+    VRAM_SIMULATED = Word("VRAM is simulated")
     CPU_PART = Word("processor")
     GPU_PART = Word("graphics card")
     RAM_PART = Word("memory")

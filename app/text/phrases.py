@@ -6,7 +6,6 @@ from app.text.units import (
     count,
     duration,
     energy,
-    gib,
     percent,
     rate,
     rate_band,
@@ -120,10 +119,10 @@ def ram_budget_line(plan: PlacementPlan) -> str:
         "takes {takes} and about {base} for the program itself · runs from {least} · "
         "from {most} on nothing is read from the drive"
     ).format(
-        takes=gib(plan.ram_bytes),
+        takes=size(plan.ram_bytes),
         base=size(plan.base_bytes),
-        least=gib(plan.min_ram_bytes),
-        most=gib(plan.all_ram_bytes),
+        least=size(plan.min_ram_bytes),
+        most=size(plan.all_ram_bytes),
     )
 
 

@@ -19,6 +19,7 @@ from app.state.monitor import Monitor
 from app.state.stages import Stage
 from app.text import drive_phrases, phrases
 from app.text.errors import sentence
+from app.text.monitor_words import LiveWords
 from app.text.view_words import DialogWords, LinkWords
 from app.text.words import ChatWords, ModelWords, ShellWords, StripWords
 from app.theme.palette import Palette
@@ -31,6 +32,7 @@ from app.views.notice_bar import NoticeBar, framed
 from app.views.progress_text import progress_name
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.errors import ErrorReport
+from runtime.protocol.values import Tier
 
 MIN_WIDTH_WITH_CARDS = 1120
 """In a narrower page the cards give way to the text."""
@@ -51,7 +53,7 @@ class ChatView(QWidget):
         self._session = monitor.session
         self.setProperty("look", "page")
         self.chat_list = ChatList()
-        self.messages = MessageList(palette, self._drive_note)
+        self.messages = MessageList(palette, self._note)
         self.composer = Composer()
         self.notice = NoticeBar(palette)
         self._empty = EmptyState()
@@ -179,12 +181,16 @@ class ChatView(QWidget):
                 ChatWords.NO_MODEL_TITLE, ChatWords.NO_MODEL_TEXT, ChatWords.CHOOSE_MODEL
             )
 
-    def _drive_note(self, stats: GenerationStats) -> str:
-        """Return what the line under an answer says about the drive."""
+    def _note(self, stats: GenerationStats) -> str:
+        """Return what the line under an answer adds: a card that is simulated, the drive."""
         monitor = self._monitor
-        if not monitor.drive.is_answer_warned(stats):
-            return ""
-        return drive_phrases.answer_note(use_of_answer(stats), *monitor.tariff)
+        parts = []
+        is_vram_used = any(each.tier is Tier.VRAM and each.hits for each in stats.tiers)
+        if is_vram_used and monitor.is_device_simulated:
+            parts.append(LiveWords.VRAM_SIMULATED)
+        if monitor.drive.is_answer_warned(stats):
+            parts.append(drive_phrases.answer_note(use_of_answer(stats), *monitor.tariff))
+        return phrases.DOT.join(parts)
 
     def _fit_cards(self) -> None:
         has_room = self.width() >= MIN_WIDTH_WITH_CARDS

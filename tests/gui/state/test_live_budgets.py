@@ -147,3 +147,19 @@ def test_session_vram_budget_is_planned_with(
     assert client.last(PlanModel).budgets.vram_bytes == {"cuda:0": 5}
     open_session.set_vram_budget("cuda:0", None)
     assert settings.values.vram_budget_bytes == {}
+
+
+def test_live_bounds_are_those_of_the_loaded_context(live: LiveBudgets, client: FakeClient) -> None:
+    assert now(live.bounds) is None
+    command = client.last(PlanModel)
+    assert (command.context_tokens, command.budgets) == (4096, some_plan().budgets)
+    answer_plan(client, some_plan(PlanKind.FOUR_BIT), some_plan())
+    assert live.bounds == some_plan()
+
+
+def test_live_bounds_stay_unknown_where_planning_fails(
+    live: LiveBudgets, client: FakeClient
+) -> None:
+    client.answer(CommandFailed(request_id=client.last(PlanModel).request_id, error=some_error()))
+    assert live.bounds is None
+    assert live.error is None

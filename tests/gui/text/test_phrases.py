@@ -51,7 +51,7 @@ def test_plan_line_says_what_is_written_and_what_it_costs() -> None:
     eight = plain(phrases.plan_line(some_plan(PlanKind.EIGHT_BIT, needs_prepare=True)))
     assert eight.endswith("writes 100 MiB once · answers nearly as published")
     budget = plain(phrases.ram_budget_line(some_plan()))
-    for amount in ("0.2 GiB", "250 MiB", "0.1 GiB", "0.3 GiB"):
+    for amount in ("200 MiB", "250 MiB", "120 MiB", "270 MiB"):
         assert amount in budget
 
 

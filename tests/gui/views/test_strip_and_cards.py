@@ -16,6 +16,7 @@ from app.theme.palette import DARK, LIGHT
 from app.views.answer_cards import AnswerCards
 from app.views.chat_view import ChatView
 from app.views.strip import Strip
+from runtime.protocol.values import Tier, TierCount
 from tests.gui.text.test_units import plain
 from tests.support.drive_values import answer_with
 from tests.support.monitor_stage import MonitorStage, loaded_with_device, plan_with_device
@@ -131,8 +132,10 @@ def test_line_under_an_answer_warns_of_that_answer_alone(
     chat = ChatState(tmp_path / "chats.db", stage.monitor.session, stage.monitor.settings)
     view = ChatView(chat, stage.monitor, LIGHT)
     qtbot.addWidget(view)
-    note = plain(view._drive_note(answer_with(0.62)))
+    note = plain(view._note(answer_with(0.62)))
     assert note.startswith("waited for the drive 62 % of the time, 20.0 GB per 100 tokens, ")
     assert note.endswith("ct per 1000 tokens")
-    assert view._drive_note(answer_with(0.1)) == ""
+    assert view._note(answer_with(0.1)) == ""
+    hot = TierCount(tier=Tier.VRAM, hits=1, misses=0, bytes=1)
+    assert view._note(msgspec.structs.replace(answer_with(0.1), tiers=[hot])) == "VRAM is simulated"
     chat.close()
