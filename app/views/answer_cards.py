@@ -10,9 +10,9 @@ from app.theme import metrics
 from app.theme.palette import Palette
 from app.views.drive_cards import DriveCard
 from app.views.live_cards import CAUSE_COLOURS
-from app.views.map_card import SmallMapCard
 from app.views.page_clock import PageClock
 from app.views.pieces import Card, label
+from app.views.small_map_card import SmallMapCard
 from app.views.tier_bar import TierBar
 from runtime.protocol.chat import GenerationStats
 

@@ -1,6 +1,5 @@
-"""The expert map with its modes, and the small one beside a chat."""
+"""The expert map with its modes, on the Monitor page."""
 
-from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
@@ -121,37 +120,3 @@ class MapCard(Card):
                 uses=pointed.uses,
             )
         )
-
-
-class SmallMapCard(Card):
-    """The expert map beside a chat; a click opens the Monitor page."""
-
-    clicked = Signal()
-
-    def __init__(self, palette: Palette) -> None:
-        super().__init__(MapWords.TITLE_SMALL)
-        self.map = ExpertMapView(palette, is_small=True)
-        self.map.setFixedHeight(168)
-        self.map.setAccessibleName(MapWords.NAME)
-        self.map.setToolTip(MapWords.OPEN)
-        self.map.clicked.connect(self.clicked)
-        self._caption = label(MapWords.WAITING, "dim", is_wrapping=True)
-        self.body.addWidget(self.map)
-        self.body.addWidget(self._caption)
-
-    def show_map(self, experts: ExpertMap | None, *, is_simulated: bool) -> None:
-        """Draw the newest map."""
-        if experts is None:
-            return
-        self.map.show_map(experts)
-        text = monitor_phrases.map_size(experts.num_layers, experts.num_experts)
-        if self._caption.text() != text:
-            self._caption.setText(text)
-            counts = self.map.grid.num_in_tiers()
-            self.map.setAccessibleDescription(
-                monitor_phrases.map_described(counts, is_simulated=is_simulated)
-            )
-
-    def show_palette(self, palette: Palette) -> None:
-        """Draw with another palette."""
-        self.map.show_palette(palette)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -105,3 +106,11 @@ def test_monitor_key_opens_it_without_a_model(start_window: StartWindow) -> None
     window.press(Qt.Key.Key_3, Qt.KeyboardModifier.ControlModifier)
     assert window.program.window.current_page() is Page.MONITOR
     assert window.program.session.stage is Stage.IDLE
+
+
+def test_window_comes_up_without_numpy() -> None:
+    code = "import sys, app.main, app.views.main_window; print('numpy' in sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert found.stdout.strip() == "False"

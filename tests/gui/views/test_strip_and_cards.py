@@ -20,6 +20,7 @@ from runtime.protocol.values import Tier, TierCount
 from tests.gui.text.test_units import plain
 from tests.support.drive_values import answer_with
 from tests.support.monitor_stage import MonitorStage, loaded_with_device, plan_with_device
+from tests.support.unnarrowed import now
 from tests.support.window_values import some_forecast
 
 
@@ -101,13 +102,21 @@ def test_cards_draw_the_map_and_the_time_of_now(
     assert "7.0 GB per 100 tokens" in plain(cards.drive.text())
     assert "Fine for now." in cards.drive.text()
     cards.show_palette(DARK)
+    assert cards.map_card.map is not None
     before = cards.map_card.map.image().pixelColor(0, 0)
     assert abs(before.red() - QColor(DARK.vram).red()) < 20
 
 
-def test_cards_click_on_the_map_wants_the_monitor(cards: AnswerCards, qtbot: QtBot) -> None:
+def test_cards_click_on_the_map_wants_the_monitor(
+    cards: AnswerCards, stage: MonitorStage, qtbot: QtBot
+) -> None:
+    assert now(cards.map_card.map) is None
+    stage.play(1)
+    qtbot.waitUntil(lambda: now(cards.map_card.map) is not None, timeout=3000)
+    small = cards.map_card.map
+    assert small is not None
     with qtbot.waitSignal(cards.map_clicked):
-        QTest.mouseClick(cards.map_card.map, Qt.MouseButton.LeftButton, pos=QPoint(20, 20))
+        QTest.mouseClick(small, Qt.MouseButton.LeftButton, pos=QPoint(20, 20))
 
 
 def test_cards_say_when_the_drive_costs_too_much_or_nothing(
