@@ -63,11 +63,11 @@ class Home:
         entries = self._store.dense_tensors
         return 0 if self.device is not None else _looked_at_bytes(entries, self._spec)
 
-    def take_work(self) -> None:
-        """Take work buffers, as large as what is left allows; raises like ``Ledger.take``."""
+    def take_work(self, room_bytes: int) -> None:
+        """Take work buffers, as large as the room here allows; raises like ``Ledger.take``."""
         spec, context_tokens = self._spec, self._context_tokens
         ledger = self._ledger if self.device is None else self.device.ledger
-        chunk_tokens = prefill_chunk_tokens(spec, context_tokens, ledger.free_bytes)
+        chunk_tokens = prefill_chunk_tokens(spec, context_tokens, room_bytes)
         self._take(ledger, work_bytes(spec, context_tokens, chunk_tokens))
         if self.device is not None:
             self._take(self._ledger, host_work_bytes(spec, chunk_tokens))

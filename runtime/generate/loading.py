@@ -131,7 +131,7 @@ def load_parts(
         stack.callback(experts.close)
         if home.device is not None:
             experts.attach(DeviceExperts(home.device, shape, store.layout.record_bytes))
-        home.take_work()
+        home.take_work((ledger if home.device is None else home.device.ledger).free_bytes)
         home.read(lambda done, total: advance(LoadStage.DENSE, done, total))
         model = home.build(kernels, experts, counters)
         num_first = min(spec.top_k, FIRST_EXPERTS_PER_LAYER)

@@ -97,14 +97,19 @@ def _move(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: C
     with contextlib.ExitStack() as undo:
         undo.callback(experts.resize, slots_before, limit_before, above_before, above_limit)
         experts.resize(fewer, limit_meanwhile, above_before, above_limit)
+        held_bytes = ledger.held_bytes
         home = Home(parts.store, spec, plan.context_tokens, ledger, device_of(plan))
         undo.callback(home.close)
         above = None
+        # The ledger's own room counts the old home too.
+        experts_there = experts_bytes(experts.layout, plan.slots_per_layer)
+        room_bytes = ram_limit_bytes(plan) - experts_there - (ledger.held_bytes - held_bytes)
         if home.device is not None:
             shape = shape_of(plan, spec)
             above = DeviceExperts(home.device, shape, experts.layout.record_bytes)
             undo.callback(above.close)
-        home.take_work()
+            room_bytes = home.device.ledger.free_bytes
+        home.take_work(room_bytes)
         home.read(_ignore_progress)
         home.kv.take_over(parts.kv)
         model = home.build(kernels, experts, counters)

@@ -1,7 +1,7 @@
 """Experts on a device: a cache above the RAM slots, filled from them over the link."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from runtime.device.base import Device, DeviceEvent
 from runtime.kernels.matrix import Slot
@@ -87,13 +87,17 @@ class DeviceExperts:
                 wanted = self._wanted.setdefault(layer, {})
                 wanted[expert] = is_recent
 
-    def take_wanted(self) -> list[tuple[int, int]]:
-        """Begin a step; return the candidates (layer, expert) that were chosen, and forget them."""
+    def take_wanted(self, in_ram: Mapping[int, SlotTable]) -> list[tuple[int, int]]:
+        """Begin a step; return the candidates (layer, expert) that were chosen, and forget all.
+
+        Only what still lies in RAM can be uploaded.
+        """
         self._now += 1
         chosen: list[tuple[int, int]] = []
         for layer, wanted in self._wanted.items():
             num_free = self.tables[layer].num_free
-            first = sorted(wanted, key=lambda expert: not wanted[expert])
+            here = [expert for expert in wanted if expert in in_ram[layer]]
+            first = sorted(here, key=lambda expert: not wanted[expert])
             allowed = [
                 expert for place, expert in enumerate(first) if wanted[expert] or place < num_free
             ]
@@ -119,6 +123,13 @@ class DeviceExperts:
         event = self._device.copy(source.bytes(), self._arena.tensor(slot))
         self._uploads.append(Upload(layer, expert, slot, event))
         return left
+
+    def wait_copied(self, layer: int) -> list[int]:
+        """Wait until uploads of a layer have left RAM; return their experts, not published yet."""
+        waiting = [upload for upload in self._uploads if upload.layer == layer]
+        for upload in waiting:
+            upload.event.wait()
+        return [upload.expert for upload in waiting]
 
     def publish(self, *, is_waiting: bool = False) -> list[tuple[int, int]]:
         """Publish uploads that have ended, all if waiting; return them as (layer, expert)."""

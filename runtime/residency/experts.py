@@ -77,6 +77,7 @@ class ExpertCache:
                 self._ram.show(layer, expert)
         if above is not None:
             self._above, self._ram.above = above, above.tables
+            self._ram.wait_copied = above.wait_copied
 
     def find(self, expert: ExpertId) -> SlotKey | None:
         """Return where an expert lies, the hottest place, or None if it is not resident."""
@@ -105,7 +106,7 @@ class ExpertCache:
         if above is None:
             return
         self._let_go(above.publish())
-        wanted = above.take_wanted()
+        wanted = above.take_wanted(self._ram.tables)
         if wanted:
             above.device.synchronize()
         for layer, expert in wanted:
@@ -113,7 +114,7 @@ class ExpertCache:
 
     def groups(self, layer: int, experts: Sequence[int]) -> list[Sequence[int]]:
         """Cut ascending experts into consecutive groups that can each be acquired at once."""
-        num_slots = self._ram.tables[layer].num_slots
+        num_slots = self._ram.tables[layer].num_usable
         if len(experts) <= num_slots:
             return [experts]
         above = self._above.tables[layer] if self._above is not None else ()
@@ -215,10 +216,8 @@ class ExpertCache:
         self._ram.grow(slots_per_layer)
 
     def _upload(self, above: DeviceExperts, layer: int, expert: int) -> None:
-        """Begin to upload an expert if it lies in RAM."""
+        """Begin to upload an expert that lies in RAM, unless it is there or on its way."""
         table = self._ram.tables[layer]
-        if expert not in table:
-            return
         left = above.upload(layer, expert, table.slots[table.slot_of[expert]])
         if left is None:
             return

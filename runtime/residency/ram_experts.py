@@ -24,7 +24,15 @@ from runtime.telemetry.recorder import Counters
 Clock = Callable[[], float]
 FillProgress = Callable[[int, int], None]
 """Called with bytes done and bytes in total; may raise to stop."""
+WaitCopied = Callable[[int], Sequence[int]]
+"""Waits for copies of a layer's experts to the device and returns these experts."""
 _READS_PER_BATCH = 8
+
+
+def _nothing_copied(layer: int) -> Sequence[int]:
+    """Return that nothing is copied where there is no device."""
+    del layer
+    return ()
 
 
 def _ignore_end(num_experts: int, seconds: float) -> None:
@@ -66,6 +74,7 @@ class RamExperts:
         }
         self.above: Mapping[int, SlotTable] = {}
         """Tables of the device, whose experts leave RAM first."""
+        self.wait_copied: WaitCopied = _nothing_copied
         self.first_of = {
             layer: position * shape.num_experts for position, layer in enumerate(shape.moe_layers)
         }
@@ -222,6 +231,9 @@ class RamExperts:
 
     def _claim(self, layer: int, expert: int) -> tuple[int, int, int] | None:
         """Return the read (layer, expert, slot) that makes an expert resident, None if it is."""
+        if expert in self.tables[layer]:
+            # It came while room was made for another.
+            return None
         if self._filling.is_busy:
             arrival = self._filling.claim(ExpertId(layer, expert))
             if arrival is not None and arrival.outcome.cancelled():
@@ -238,6 +250,10 @@ class RamExperts:
         if slot is None and self._filling.is_busy:
             # All others are being read into; the first that ends makes room.
             self._take_in(layer, self._filling.drain(layer))
+            slot = self._room_now(layer)
+        if slot is None:
+            for expert in self.wait_copied(layer):
+                self.tables[layer].let_go(expert)
             slot = self._room_now(layer)
         if slot is None:
             raise LarderError(ErrorCode.INTERNAL, detail=f"all slots of layer {layer} are in use")

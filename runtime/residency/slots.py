@@ -60,6 +60,11 @@ class SlotTable:
         """Slots that hold nothing and are lent to nobody."""
         return len(self._free)
 
+    @property
+    def num_usable(self) -> int:
+        """Slots that can be had at once without waiting for copies, at least 1."""
+        return max(1, len(self.slots) - len(self._held))
+
     def key(self, expert: int) -> SlotKey | None:
         """Return the slot of a resident expert, or None."""
         slot = self.slot_of[expert]
@@ -90,8 +95,8 @@ class SlotTable:
         self._held.add(expert)
 
     def let_go(self, expert: int) -> None:
-        """Let a held expert leave again."""
-        self._held.remove(expert)
+        """Let a held expert leave again; may be called twice."""
+        self._held.discard(expert)
 
     def __contains__(self, expert: object) -> bool:
         """Whether an expert is resident."""

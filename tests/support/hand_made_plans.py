@@ -7,12 +7,13 @@ import msgspec
 from runtime.inspect.folder import inspect_folder
 from runtime.prepare.prepare import prepare_model
 from runtime.protocol.model import TierShare
-from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
 from runtime.spec.footprint import (
     PREFILL_CHUNK_TOKENS,
     dense_bytes,
     experts_bytes,
+    host_work_bytes,
     kv_cache_bytes,
     work_bytes,
 )
@@ -91,4 +92,45 @@ def exact_plan(
         base_bytes=0,
         forecast=FORECAST,
         reasons=[],
+    )
+
+
+def device_plan(
+    folder: Path,
+    ram_slots: int,
+    vram_slots: int,
+    device: str = "simulated:0",
+    chunk_tokens: int = PREFILL_CHUNK_TOKENS,
+) -> PlacementPlan:
+    """Return an exact plan with the dense part and so many experts of each layer on a device.
+
+    Both budgets hold exactly what loading takes.
+    """
+    plan = exact_plan(folder, ram_slots, chunk_tokens=chunk_tokens)
+    inspection = inspect_folder(str(folder))
+    spec = inspection.spec
+    assert spec is not None
+    layout = expert_layout(plan.expert_format, spec.hidden_size, spec.expert_width)
+    chunk = min(chunk_tokens, plan.context_tokens)
+    above = [vram_slots] * len(spec.moe_layers)
+    ram_parts = {
+        MemoryPart.EXPERTS: experts_bytes(layout, plan.slots_per_layer),
+        MemoryPart.WORK: host_work_bytes(spec, chunk),
+    }
+    vram_parts = {
+        MemoryPart.DENSE: dense_bytes(inspection.tensors.values()),
+        MemoryPart.KV_CACHE: kv_cache_bytes(spec, plan.context_tokens),
+        MemoryPart.WORK: work_bytes(spec, plan.context_tokens, chunk),
+        MemoryPart.EXPERTS: experts_bytes(layout, above),
+    }
+    ram_bytes, vram_bytes = sum(ram_parts.values()), sum(vram_parts.values())
+    return msgspec.structs.replace(
+        plan,
+        budgets=Budgets(ram_bytes=ram_bytes, vram_bytes={device: vram_bytes}),
+        ram_parts=ram_parts,
+        ram_bytes=ram_bytes,
+        device=device,
+        vram_slots_per_layer=above,
+        vram_parts=vram_parts,
+        vram_bytes=vram_bytes,
     )

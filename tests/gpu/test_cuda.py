@@ -1,0 +1,81 @@
+"""A real accelerator: the contract of devices, and the engine on it."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from runtime.device.base import Device
+from runtime.device.torch_device import TorchDevice
+from runtime.engine.base import CancelToken
+from runtime.generate.engine import TieredEngine
+from runtime.kernels.dispatch import choose_kernels
+from runtime.kernels.reference import ReferenceKernels
+from runtime.protocol.model import LoadStage
+from runtime.protocol.plan import PlacementPlan
+from tests.support.device_checks import ALL_CHECKS, BUDGET_BYTES, check_experts_here_and_there
+from tests.support.engine_runs import answer, user
+from tests.support.hand_made_plans import device_plan, exact_plan
+from tests.support.tiny_checkpoints import VARIANTS, tiny_checkpoint
+
+pytestmark = pytest.mark.gpu
+CARD = "cuda:0"
+QUESTION = [user("What is the capital of France?")]
+
+
+@pytest.fixture
+def device() -> Iterator[Device]:
+    card = TorchDevice(CARD, BUDGET_BYTES)
+    yield card
+    card.close()
+
+
+def ignore_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
+    assert 0 <= done_bytes <= total_bytes, stage
+
+
+def ids_of(plan: PlacementPlan) -> tuple[list[int], int]:
+    """Return the tokens of an answer, and the look-ups that the device answered."""
+    engine = TieredEngine()
+    engine.load(plan, ignore_progress, CancelToken())
+    assert engine.wait_filled(60)
+    run = answer(engine, QUESTION)
+    engine.close()
+    return run.token_ids, run.stats.tiers[0].hits
+
+
+@pytest.mark.parametrize("check", ALL_CHECKS, ids=lambda check: check.__name__)
+def test_cuda_device_keeps_its_promise(device: Device, check: Callable[[Device], None]) -> None:
+    check(device)
+
+
+@pytest.mark.parametrize("kernels", [choose_kernels(), ReferenceKernels()], ids=lambda k: k.name)
+def test_cuda_experts_here_and_there_give_what_the_host_gives(
+    device: Device, kernels: ReferenceKernels
+) -> None:
+    check_experts_here_and_there(device, kernels)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("vram_slots", [0, 2, 4])
+def test_cuda_engine_answers_as_the_processor_does(
+    tmp_path_factory: pytest.TempPathFactory, name: str, vram_slots: int
+) -> None:
+    """Between processor and card results differ by rounding; a tiny model's choice does not."""
+    folder = tiny_checkpoint(tmp_path_factory.getbasetemp() / "tiny-checkpoints", name)
+    expected, _ = ids_of(exact_plan(folder))
+
+    found, device_hits = ids_of(device_plan(folder, 4, vram_slots, CARD))
+
+    assert found == expected
+    assert (device_hits > 0) == (vram_slots > 0)
+
+
+def test_cuda_device_gives_its_memory_back(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tiny_checkpoint(tmp_path_factory.getbasetemp() / "tiny-checkpoints", "qwen2_moe")
+    ids_of(device_plan(folder, 3, 3, CARD))
+    before = torch.cuda.memory_allocated()
+
+    ids_of(device_plan(folder, 3, 3, CARD))
+
+    assert torch.cuda.memory_allocated() <= before

@@ -1,0 +1,74 @@
+"""The link of a simulated device is as slow as it says, in its own time."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from runtime.device.open import open_device
+from runtime.device.simulated import SimulatedDevice
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.plan import MemoryPart
+
+MIB = 1024 * 1024
+
+
+class StillClock:
+    """Time that passes only where somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.time_s = 100.0
+
+    def now_s(self) -> float:
+        return self.time_s
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.time_s += seconds
+
+
+def test_simulated_link_takes_the_time_that_its_speed_says() -> None:
+    clock = StillClock()
+    device = SimulatedDevice("simulated:0", "a card", 8 * MIB, 2 * MIB, clock)
+    arena = device.arena(MemoryPart.EXPERTS, 2, 4 * MIB)
+    source = torch.ones(4 * MIB, dtype=torch.uint8)
+
+    for slot in (0, 1):
+        device.copy(source, arena.tensor(slot)).wait()
+
+    assert clock.time_s == pytest.approx(100.0 + 4.0)
+    assert device.num_bytes_copied == 8 * MIB
+    device.close()
+
+
+def test_simulated_memory_is_counted_as_the_devices() -> None:
+    device = SimulatedDevice("simulated:0", "a card", 4 * MIB, 1e9)
+    arena = device.arena(MemoryPart.EXPERTS, 1, MIB)
+
+    assert device.num_host_bytes == device.ledger.held_bytes == MIB
+    arena.add()
+    assert device.num_host_bytes == 2 * MIB
+    device.close()
+    assert device.num_host_bytes == 0
+
+
+def test_open_device_finds_the_profiles_card(tmp_path: Path) -> None:
+    profile = tmp_path / "machine.json"
+    profile.write_text('{"devices": [{"name": "Old card", "total_gib": 1, "link_gb_per_s": 3}]}')
+
+    device = open_device("simulated:0", MIB, {"LARDER_MACHINE": str(profile)})
+
+    assert device.is_simulated
+    assert device.name == "Old card"
+    assert device.ledger.limit_bytes == MIB
+    device.close()
+
+
+@pytest.mark.parametrize("device", ["simulated:0", "cuda:99", "cuda:x", "tpu:0", ""])
+def test_open_device_what_is_not_there_is_named(device: str) -> None:
+    with pytest.raises(LarderError) as refused:
+        open_device(device, MIB, {})
+
+    assert refused.value.code is ErrorCode.VRAM_NOT_THERE
+    assert refused.value.parameters == {"device": device}
