@@ -59,12 +59,16 @@ def model_config(dense: DenseShape, derived: Derived, vocabulary: Vocabulary) ->
 
 
 def generation_config(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return the content of generation_config.json: greedy, ending at either end mark."""
+    """Return the content of generation_config.json: greedy, ending at either end mark.
+
+    The penalty keeps so small a model from repeating a sentence for ever.
+    """
     return {
         "bos_token_id": vocabulary.bos_token_id,
         "do_sample": False,
         "eos_token_id": [vocabulary.eos_token_id, vocabulary.unknown_token_id],
         "pad_token_id": vocabulary.padding_token_id,
+        "repetition_penalty": 1.1,
     }
 
 
