@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -46,6 +47,19 @@ def run(
         raise CommandError(f"{failure} ({command[0]} is not installed)") from error
     if status != 0:
         raise CommandError(f"{failure} (exit status {status}; its own words stand above)")
+
+
+def hand_over(command: Sequence[str | Path], *, cwd: Path = ROOT) -> int:
+    """Let a program have the terminal; return its exit status.
+
+    Ctrl+C reaches the program as well, and what it means is for the program to say: this process
+    only waits. A handler is not inherited, while ignoring the signal would be.
+    """
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
+    try:
+        return subprocess.call([str(part) for part in command], cwd=cwd)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def output_of(

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import setup
-from console import ROOT, say
+from console import hand_over, say
 
 
 def has_display() -> bool:
@@ -27,7 +26,4 @@ def main() -> int:
     else:
         say("there is no screen here, so the same chat opens in this terminal (Ctrl+D leaves)")
         command = [str(python), "-m", "runtime.cli", "chat", str(setup.DEMO)]
-    try:
-        return subprocess.call(command, cwd=ROOT)
-    except KeyboardInterrupt:
-        return 130
+    return hand_over(command)
