@@ -1,6 +1,7 @@
 """The one lazy door to the half of the runtime that needs torch."""
 
 import enum
+from pathlib import Path
 
 from runtime.engine.base import Engine
 from runtime.engine.script import Script
@@ -16,12 +17,17 @@ class EngineKind(enum.StrEnum):
     SCRIPTED = "scripted"
 
 
-def make_engine(kind: EngineKind, script: Script | None = None) -> Engine:
-    """Return an engine without a model; raise ``ENGINE_MISSING`` if its libraries are not there."""
+def make_engine(
+    kind: EngineKind, script: Script | None = None, rates_path: Path | None = None
+) -> Engine:
+    """Return an engine without a model; raise ``ENGINE_MISSING`` if its libraries are not there.
+
+    ``rates_path`` is where measured rates are kept.
+    """
     if kind is EngineKind.SCRIPTED:
         return ScriptedEngine(script or Script())
     try:
         from runtime.generate.engine import TieredEngine
     except (ImportError, OSError) as error:  # OSError: a library that torch loads is not there
         raise LarderError(ErrorCode.ENGINE_MISSING, reason=str(error)) from error
-    return TieredEngine()
+    return TieredEngine(rates_path=rates_path)

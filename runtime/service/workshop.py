@@ -29,9 +29,10 @@ class WorkshopOptions:
 
 def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> Service:
     """Return the service of a background process or of ``larderctl``."""
-    factory = functools.partial(make_engine, options.engine, _read_script(options))
     if options.engine is EngineKind.SCRIPTED:
-        scripted = ScriptedPlanning(_read_script(options))
+        script = _read_script(options)
+        factory = functools.partial(make_engine, options.engine, script)
+        scripted = ScriptedPlanning(script)
         return Service(factory, sink, scripted, scripted.prepare, error_log)
     # Late, so that the channel is open before the first model is looked at.
     from runtime.service.local_planning import LocalPlanning
@@ -42,7 +43,9 @@ def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> S
     data_folder = folders.data
     places = PreparedPlaces(data_folder)
     prepare = LocalPreparer(data_folder, places) if options.is_in_terminal else ChildPreparer()
-    planning = LocalPlanning(places, folders.cache / "rates.json")
+    rates_path = folders.cache / "rates.json"
+    factory = functools.partial(make_engine, options.engine, rates_path=rates_path)
+    planning = LocalPlanning(places, rates_path)
     return Service(factory, sink, planning, prepare, error_log)
 
 
