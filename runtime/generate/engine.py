@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 import psutil
@@ -12,10 +13,12 @@ from runtime.device.open import CPU
 from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposals, Proposed
 from runtime.errors import LarderError
 from runtime.generate.answer import Answer, AnswerRequest
+from runtime.generate.limits import rate_limits
 from runtime.generate.loading import LoadedParts, load_parts, ram_limit_bytes, vram_limit_bytes
 from runtime.generate.placing import check_placement, place
 from runtime.generate.sampling import check_settings
 from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments, Surroundings
+from runtime.generate.topics import TopicWatch
 from runtime.hardware.power import EnergyMeter
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels
@@ -23,7 +26,7 @@ from runtime.protocol.chat import ChatMessage, SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import MemoryPart, PlacementPlan
-from runtime.protocol.telemetry import NoteCode, RateLimits, RuntimeNote, TelemetrySample
+from runtime.protocol.telemetry import NoteCode, RuntimeNote, TelemetrySample
 from runtime.protocol.values import Tier
 from runtime.telemetry.recorder import Counters
 from runtime.telemetry.sampler import Gauges, NoteBox, Sampler
@@ -65,17 +68,18 @@ class TieredEngine:
         kernels: Kernels | None = None,
         clock: Clock = time.perf_counter,
         draw_seed: Callable[[], int] = _draw_seed,
-        limits: RateLimits | None = None,
+        rates_path: Path | None = None,
     ) -> None:
         self._kernels = choose_kernels() if kernels is None else kernels
         if self._kernels.is_row_invariant:
             # Native kernels bring their own threads; torch's would only be in their way.
             torch.set_num_threads(1)
         self._draw_seed = draw_seed
-        self._limits = RateLimits() if limits is None else limits
+        self._rates_path = rates_path
         self._process = psutil.Process()
         self._counters = Counters()
         self._notes = NoteBox()
+        self._topics = TopicWatch(self._counters, self._note_topic)
         self._proposals = Proposals()
         self._instruments = Instruments(self._counters, clock, self._resident_bytes, EnergyMeter())
         self._parts: LoadedParts | None = None
@@ -137,6 +141,7 @@ class TieredEngine:
             )
         seed = self._draw_seed() if sampling.seed is None else sampling.seed
         request = AnswerRequest(request_id, prompt_ids, sampling, seed, cancel)
+        self._topics.begin_answer()
         return Answer(parts, request, meter, self._begin_step).events()
 
     def propose(self, plan: PlacementPlan, done: Proposed) -> None:
@@ -170,6 +175,7 @@ class TieredEngine:
         """Do what may be done between two steps alone."""
         if self._proposals.is_waiting:
             self._proposals.carry_out(self._change)
+        self._topics.look()
         self._loaded().experts.begin_step()
 
     def _change(self, plan: PlacementPlan) -> LoadedModel:
@@ -179,6 +185,7 @@ class TieredEngine:
         check_placement(parts, plan)
         before, before_bytes = parts.plan, parts.ledger.limit_bytes
         place(parts, plan, self._kernels, self._counters)
+        self._topics.forget()
         after_bytes = ram_limit_bytes(plan)
         changes = (
             (Tier.VRAM, _vram_budget(before), _vram_budget(plan)),
@@ -189,6 +196,12 @@ class TieredEngine:
                 self._notes.put(_budget_note(tier, old_bytes, new_bytes))
         self._model = msgspec.structs.replace(model, tiers=plan.tiers, budget_bytes=after_bytes)
         return self._model
+
+    def _note_topic(self, num_experts: int) -> None:
+        """Tell that an answer needs other experts now."""
+        self._notes.put(
+            RuntimeNote(code=NoteCode.TOPIC_CHANGED, parameters={"num_experts": num_experts})
+        )
 
     def _note_filled(self, num_experts: int, seconds: float) -> None:
         """Tell that loading in the background ended; called by any thread."""
@@ -208,7 +221,7 @@ class TieredEngine:
             vram_by_kind=lambda: _vram_by_kind(parts),
             drive_bytes=lambda: parts.store.num_bytes_read,
             link_bytes=parts.link_bytes,
-            limits=self._limits,
+            limits=rate_limits(parts.plan, self._rates_path),
             energy=self._instruments.energy,
         )
         return Sampler(self._counters, parts.tally, gauges, self._notes)
