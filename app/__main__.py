@@ -11,6 +11,8 @@ from pathlib import Path
 from app import early
 from app.text import start_words
 
+EXIT_INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start the program; returns its exit status."""
@@ -37,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 runtime_arguments=tuple(_runtime_arguments(options)),
             )
         )
+    except KeyboardInterrupt:
+        # Ctrl+C while the window is only being imported; later it closes the window.
+        return EXIT_INTERRUPTED
     finally:
         if crash_log is not None:
             early.close_crash_log(crash_log)

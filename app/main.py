@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.end_signals import EndSignals
 from app.link.client import RuntimeClient
 from app.link.process import RuntimeCommand, RuntimeProcess
 from app.state.chat import ChatState
@@ -311,8 +312,14 @@ def make_application(arguments: list[str]) -> QApplication:
 def run(options: StartOptions) -> int:
     """Show the window and return the exit status once it is closed."""
     application = make_application(["larder"])
-    program = Program(options, os.environ)
-    program.show()
-    status = application.exec()
-    program.close()
+    signals = EndSignals()
+    try:
+        program = Program(options, os.environ)
+        # Quitting closes the window, and its closing saves everything.
+        signals.arrived.connect(application.quit)
+        program.show()
+        status = application.exec()
+        program.close()
+    finally:
+        signals.close()
     return int(status)

@@ -34,7 +34,10 @@ def run_process(streams: tuple[int, int], arguments: Sequence[str]) -> int:
     log_path: Path = options.log or folders.logs / "runtime.log"
     place = _redirect(log_path)
     faulthandler.enable()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Both reach the window as well; it saves what it has and then closes the channel.
+    for name in ("SIGINT", "SIGHUP"):
+        if name in signal.Signals.__members__:
+            signal.signal(signal.Signals[name], signal.SIG_IGN)
     die_with_parent()
     step_back()
     sys.setswitchinterval(SWITCH_INTERVAL_S)

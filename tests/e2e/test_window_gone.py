@@ -29,6 +29,10 @@ def terminate(window: WindowProcess) -> None:
     window.process.terminate()
 
 
+def interrupt(window: WindowProcess) -> None:
+    window.process.send_signal(signal.SIGINT)
+
+
 def kill(window: WindowProcess) -> None:
     window.process.kill()
 
@@ -38,10 +42,11 @@ def kill(window: WindowProcess) -> None:
     [
         (close, 0),
         (crash, -signal.SIGSEGV),
-        (terminate, -signal.SIGTERM),
+        (terminate, 0),
+        (interrupt, 0),
         (kill, -signal.SIGKILL),
     ],
-    ids=["closed", "crashed", "terminated", "killed"],
+    ids=["closed", "crashed", "terminated", "interrupted", "killed"],
 )
 def test_window_gone_takes_the_worker_and_its_memory_along(
     tmp_home: Path,
