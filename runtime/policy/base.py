@@ -4,8 +4,8 @@ A policy is pure: it holds plain data, and time comes in as an argument. The eng
 laboratory run the same objects.
 """
 
-from collections.abc import Callable, Container, Iterable
-from typing import Protocol
+from collections.abc import Callable, Collection, Container, Iterable
+from typing import Protocol, runtime_checkable
 
 
 class Policy(Protocol):
@@ -34,6 +34,23 @@ class Policy(Protocol):
 
     def resize(self, num_slots: int) -> None:
         """Note that there are more or fewer slots now, never fewer than resident experts."""
+
+
+@runtime_checkable
+class RankingPolicy(Policy, Protocol):
+    """A policy that can say how much each expert is worth, resident or not.
+
+    Worths of layers of one model may be compared with each other.
+    """
+
+    def need(self, experts: Collection[int], now: int) -> None:
+        """Note all experts that a computation needs, before anything else is said of this step.
+
+        A caller that never calls this loses accuracy and nothing else.
+        """
+
+    def worth(self, expert: int, now: int) -> float:
+        """Return what it is worth that an expert is resident; higher stays longer."""
 
 
 PolicyFactory = Callable[[int], Policy]

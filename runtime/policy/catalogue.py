@@ -1,0 +1,101 @@
+"""Every policy by its name, made the same way for the engine, the laboratory and the tests.
+
+A new policy is one file and one line here.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+
+from runtime.policy.admission import SecondTouch
+from runtime.policy.base import Policy
+from runtime.policy.clairvoyant import ClairvoyantPolicy
+from runtime.policy.expected import ExpectedUsePolicy
+from runtime.policy.fixed import NonePolicy, StaticPolicy
+from runtime.policy.frequency import DecayedPolicy, LfuPolicy
+from runtime.policy.lru import LruPolicy
+from runtime.policy.recency import LfruPolicy, Lru2Policy
+from runtime.policy.segmented import SlruPolicy
+from runtime.policy.window_swap import WindowSwapPolicy
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LayerFacts:
+    """What a policy may be told about its layer when it is made."""
+
+    num_experts: int
+    layer_index: int = 0
+    num_layers: int = 1
+    profile: Mapping[int, float] = dataclasses.field(default_factory=dict)
+    """Uses of each expert in earlier work; for policies that start from one."""
+    future: Sequence[Sequence[int]] = ()
+    """What each step will need; only a replay knows."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PolicyKind:
+    """One kind of policy: its name, one line about it, and how to make it for a layer."""
+
+    name: str
+    about: str
+    make: Callable[[int, LayerFacts], Policy]
+    """From a number of slots and the facts of the layer."""
+    is_shared: bool = False
+    """Whether layers exchange slots, the policy being a ranking one."""
+    max_age_steps: int = 4
+    """How long an exchange trusts what it knows of a layer."""
+
+
+DEFAULT_POLICY = "expected-shared"
+
+_KINDS = (
+    PolicyKind("none", "keeps nobody", lambda slots, _: NonePolicy(slots)),
+    PolicyKind(
+        "static",
+        "keeps the most used of a profile",
+        lambda slots, facts: StaticPolicy(slots, facts.profile),
+    ),
+    PolicyKind("lru", "last use", lambda slots, _: LruPolicy(slots)),
+    PolicyKind("lru-2", "use before last", lambda slots, _: Lru2Policy(slots)),
+    PolicyKind("lfu", "number of uses, halved now and then", lambda slots, _: LfuPolicy(slots)),
+    PolicyKind("lfru", "uses by age of the last", lambda slots, _: LfruPolicy(slots)),
+    PolicyKind("slru", "probation and protection", lambda slots, _: SlruPolicy(slots)),
+    PolicyKind(
+        "slru-second",
+        "the same, admitted at the second need",
+        lambda slots, _: SecondTouch(SlruPolicy(slots)),
+    ),
+    PolicyKind("window-swap", "two swaps after 16 steps", lambda slots, _: WindowSwapPolicy(slots)),
+    PolicyKind("decayed", "share of recent steps", lambda slots, _: DecayedPolicy(slots)),
+    PolicyKind(
+        "decayed-shared",
+        "the same, layers exchanging slots",
+        lambda slots, _: DecayedPolicy(slots),
+        is_shared=True,
+    ),
+    PolicyKind(
+        "expected",
+        "shares at three paces, and who follows whom",
+        lambda slots, facts: ExpectedUsePolicy(slots, facts.num_experts),
+    ),
+    PolicyKind(
+        "expected-shared",
+        "the same, layers exchanging slots",
+        lambda slots, facts: ExpectedUsePolicy(slots, facts.num_experts),
+        is_shared=True,
+    ),
+    PolicyKind(
+        "clairvoyant",
+        "knows the future; the bound for even slots",
+        lambda slots, facts: ClairvoyantPolicy(slots, facts.future),
+    ),
+    PolicyKind(
+        "clairvoyant-shared",
+        "knows the future; the bound for shared slots",
+        lambda slots, facts: ClairvoyantPolicy(
+            slots, facts.future, facts.layer_index, facts.num_layers
+        ),
+        is_shared=True,
+        max_age_steps=1,
+    ),
+)
+POLICIES: Mapping[str, PolicyKind] = {kind.name: kind for kind in _KINDS}

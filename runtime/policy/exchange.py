@@ -1,0 +1,80 @@
+"""One set of slots for all layers: who gives a slot to whom while the model runs."""
+
+import dataclasses
+from collections.abc import Container, Sequence
+
+from runtime.policy.base import RankingPolicy
+
+_NOBODY = float("inf")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Eviction:
+    """The expert of a layer that would leave so that another one can come."""
+
+    layer_index: int
+    expert: int
+    worth: float
+
+
+class SlotExchange:
+    """Finds the resident expert of the lowest worth over all layers.
+
+    Layers keep at least ``min_slots``. The slot of a victim of another layer changes its layer:
+    the caller removes the expert, resizes both policies and calls ``note_change`` for both.
+    What a layer would give is looked up again only every ``max_age_steps`` of its computations;
+    the lowest of all is looked up again before it is named.
+    """
+
+    def __init__(
+        self, policies: Sequence[RankingPolicy], min_slots: int = 0, max_age_steps: int = 4
+    ) -> None:
+        self._policies = tuple(policies)
+        self._min_slots = min_slots
+        self._max_age_steps = max_age_steps
+        self._ages = [0] * len(self._policies)
+        self._slots = [0] * len(self._policies)
+        self._lowest: list[Eviction | None] = [None] * len(self._policies)
+        self._worths = [_NOBODY] * len(self._policies)
+
+    def note_step(self, layer_index: int, now: int) -> None:
+        """Note that a layer computed and that its slots and residents stayed."""
+        self._ages[layer_index] += 1
+        if self._ages[layer_index] >= self._max_age_steps:
+            self.note_change(layer_index, self._slots[layer_index], now)
+
+    def note_change(self, layer_index: int, num_slots: int, now: int) -> None:
+        """Note that the slots or residents of a layer changed."""
+        self._ages[layer_index] = 0
+        self._slots[layer_index] = num_slots
+        lowest = self._look_up(layer_index, (), now) if num_slots > self._min_slots else None
+        self._lowest[layer_index] = lowest
+        self._worths[layer_index] = _NOBODY if lowest is None else lowest.worth
+
+    def victim(self, layer_index: int, locked: Container[int], now: int) -> Eviction | None:
+        """Return who leaves for an expert of a layer; never a locked one of that layer."""
+        own = self._look_up(layer_index, locked, now)
+        own_worth = _NOBODY if own is None else own.worth
+        worths = self._worths
+        kept, worths[layer_index] = worths[layer_index], _NOBODY
+        lowest = own
+        while (best := min(worths)) < own_worth:
+            giver = worths.index(best)
+            self.note_change(giver, self._slots[giver], now)
+            if worths[giver] <= best:
+                lowest = self._lowest[giver]
+                break
+        worths[layer_index] = kept
+        return lowest
+
+    def admits(self, layer_index: int, expert: int, victim: Eviction, now: int) -> bool:
+        """Return whether an expert of a layer is worth more than the victim."""
+        return self._policies[layer_index].worth(expert, now) > victim.worth
+
+    def _look_up(self, layer_index: int, locked: Container[int], now: int) -> Eviction | None:
+        """Return who would leave a layer."""
+        policy = self._policies[layer_index]
+        expert = policy.victim(locked, now)
+        if expert is None:
+            return None
+        return Eviction(layer_index, expert, policy.worth(expert, now))

@@ -1,0 +1,132 @@
+"""The default: keep the experts that are most likely to be needed next."""
+
+import dataclasses
+from collections.abc import Collection, Container
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.policy.ranked import RankedPolicy
+
+_Floats = npt.NDArray[np.float32]
+_MAX_UNIT = 1e12
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Expectation:
+    """How uses of the past become an expectation; one set of numbers for all models."""
+
+    decays: tuple[float, ...] = (0.5, 0.9, 0.99)
+    """Paces, quick to slow: what is left of the share of recent uses after a step."""
+    weights: tuple[float, ...] = (0.15, 0.25, 0.6)
+    """What each pace counts."""
+    follower_weight: float = 2.0
+    """What it counts that an expert often follows those that are needed now."""
+    follower_rate: float = 0.03
+    """How much of what is known of followers a step replaces, once enough is known."""
+
+
+class ExpectedUsePolicy(RankedPolicy):
+    """Ranks by expected use: shares of recent steps at several paces, and learnt followers.
+
+    The table of followers holds, for each pair of experts, how often the second was needed in
+    the step after one that needed the first. It has ``num_experts`` squared entries of 4 bytes.
+    Steps that need more than half of the experts, as in prefill, teach nothing about followers.
+
+    Shares and rows of the table are kept in units that grow instead of fading themselves, so that
+    a step writes only where something was needed::
+
+        share of a pace  =  _grown[pace] / _units[pace] * (1 - decay)
+        row of followers =  _followers[first] / _row_units[first]
+    """
+
+    is_selective = True
+
+    def __init__(
+        self, num_slots: int, num_experts: int, expectation: Expectation | None = None
+    ) -> None:
+        super().__init__(num_slots)
+        chosen = Expectation() if expectation is None else expectation
+        num_paces = len(chosen.decays)
+        self._num_experts = num_experts
+        self._decays: _Floats = np.array(chosen.decays, np.float32)
+        self._factors: _Floats = np.array(chosen.weights, np.float32) * (1 - self._decays)
+        self._follower_weight = chosen.follower_weight
+        self._follower_rate = chosen.follower_rate
+        self._max_to_learn = num_experts // 2
+        self._units: _Floats = np.ones(num_paces, np.float32)
+        self._grown: _Floats = np.zeros((num_paces, num_experts), np.float32)
+        self._row_units: _Floats = np.ones(num_experts, np.float32)
+        self._followers: _Floats = np.zeros((num_experts, num_experts), np.float32)
+        self._num_seen = [0] * num_experts
+        self._absent: _Floats = np.full(num_experts, np.inf, np.float32)
+        self._before: list[int] = []
+        self._worths: _Floats | None = None
+
+    def worth(self, expert: int, now: int) -> float:
+        """Return the expected use; it has no unit, but the same meaning in every layer."""
+        return float(self._all_worths()[expert])
+
+    def victim(self, locked: Container[int], now: int) -> int | None:
+        """Return the unlocked expert of the lowest worth, or None."""
+        ranks = self._all_worths() + self._absent
+        for _ in range(len(self._residents)):
+            lowest = int(ranks.argmin())
+            if lowest not in locked:
+                return lowest
+            ranks[lowest] = np.inf
+        return None
+
+    def insert(self, expert: int, now: int) -> None:
+        """Note that an expert became resident; it counts as needed now."""
+        super().insert(expert, now)
+        self._absent[expert] = 0
+
+    def remove(self, expert: int) -> None:
+        """Note that an expert is no longer resident."""
+        super().remove(expert)
+        self._absent[expert] = np.inf
+
+    def _all_worths(self) -> _Floats:
+        """Return the worth of every expert, computed once after each change."""
+        if self._worths is None:
+            shares = (self._factors / self._units) @ self._grown
+            worths: _Floats = shares.astype(np.float32, copy=False)
+            if self._needed:
+                needed = list(self._needed)
+                rates = self._follower_weight / len(needed) / self._row_units[needed]
+                worths += (rates @ self._followers[needed]).astype(np.float32, copy=False)
+            self._worths = worths
+        return self._worths
+
+    def _begin_step(self) -> None:
+        """Learn who followed whom, and let the past fade."""
+        ended = list(self._needed)
+        if self._before and 0 < len(ended) <= self._max_to_learn:
+            self._learn(self._before, ended)
+        self._before = ended if len(ended) <= self._max_to_learn else []
+        self._units /= self._decays
+        self._worths = None
+        if self._units.max() > _MAX_UNIT:
+            self._grown /= self._units[:, None]
+            self._units[:] = 1
+        super()._begin_step()
+
+    def _learn(self, first: list[int], then: list[int]) -> None:
+        """Move the rows of ``first`` towards what came ``then``; quickly while they are new."""
+        added = []
+        for expert in first:
+            self._num_seen[expert] += 1
+            rate = max(self._follower_rate, 1 / (self._num_seen[expert] + 1))
+            unit = float(self._row_units[expert]) / (1 - rate)
+            if unit > _MAX_UNIT:
+                self._followers[expert] /= unit
+                unit = 1.0
+            self._row_units[expert] = unit
+            added.append(unit * rate)
+        rows = np.array(first)[:, None]
+        self._followers[rows, then] += np.array(added, np.float32)[:, None]
+
+    def _use(self, experts: Collection[int]) -> None:
+        self._grown[:, list(experts)] += self._units[:, None]
+        self._worths = None
