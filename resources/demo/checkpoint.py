@@ -68,7 +68,7 @@ def generation_config(vocabulary: Vocabulary) -> dict[str, Any]:
         "do_sample": False,
         "eos_token_id": [vocabulary.eos_token_id, vocabulary.unknown_token_id],
         "pad_token_id": vocabulary.padding_token_id,
-        "repetition_penalty": 1.1,
+        "repetition_penalty": 1.05,
     }
 
 

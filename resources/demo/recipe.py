@@ -17,7 +17,7 @@ from resources.demo.folder_notes import notice_text, readme_text
 from resources.demo.gguf_source import GgufSource
 from resources.demo.tokenizer_files import tokenizer_config, tokenizer_json
 
-RECIPE_VERSION = 3
+RECIPE_VERSION = 4
 """To be raised whenever the recipe's code changes what it writes."""
 
 _HERE = Path(__file__).resolve().parent
