@@ -29,12 +29,14 @@ FORECAST = Forecast(
 )
 
 
-def prepared_plan(folder: Path, copy_folder: Path, expert_format: WeightFormat) -> PlacementPlan:
+def prepared_plan(
+    folder: Path, copy_folder: Path, expert_format: WeightFormat, context_tokens: int = 192
+) -> PlacementPlan:
     """Return a plan over a copy in another format, which is written into ``copy_folder``."""
     prepare_model(inspect_folder(str(folder)), expert_format, str(copy_folder))
     kind = PlanKind.EIGHT_BIT if expert_format is WeightFormat.Q8_G32 else PlanKind.FOUR_BIT
     return msgspec.structs.replace(
-        exact_plan(folder),
+        exact_plan(folder, context_tokens=context_tokens),
         kind=kind,
         store_folder=str(copy_folder),
         expert_format=expert_format,
