@@ -11,6 +11,7 @@ from app.end_signals import EndSignals
 from app.link.client import RuntimeClient
 from app.link.process import RuntimeCommand, RuntimeProcess
 from app.state.chat import ChatState
+from app.state.chat_values import ChatNotice
 from app.state.drive_warning import Remedy, RemedyKind, budgets_of
 from app.state.drive_watch import DriveWatch
 from app.state.folders import AppFolders, app_folders, demo_folder
@@ -18,7 +19,7 @@ from app.state.library import LibraryState
 from app.state.live_budgets import LiveBudgets
 from app.state.monitor import Monitor
 from app.state.session import Session
-from app.state.settings import SettingNotice, SettingsState
+from app.state.settings import SettingsState
 from app.state.stages import Stage
 from app.state.telemetry import TelemetryState
 from app.state.telemetry_watch import TelemetryWatch
@@ -30,6 +31,7 @@ from app.theme.palette import Palette
 from app.views.chat_view import ChatView
 from app.views.drop_zone import DropTarget
 from app.views.main_window import MainWindow
+from app.views.notice_bar import NoticeSource
 from app.views.rail import Page
 from runtime.protocol.errors import ErrorReport
 
@@ -81,7 +83,7 @@ class Program(QObject):
         self._add_pages()
         self._connect()
         self._show_stage()
-        self._show_notices()
+        self._show_setting_notices()
 
     @property
     def chat_view(self) -> ChatView:
@@ -183,15 +185,9 @@ class Program(QObject):
         chat.answer_ended.connect(lambda: drive.take_answer(self.chat_view.last_stats()))
         chat.answer_ended.connect(self._on_answer_ended)
         chat.messages_changed.connect(self._on_answer_ended)
-        chat.noticed.connect(
-            lambda notice, text: window.notice.show_notice(
-                chat_notice(notice, text), is_error=False
-            )
-        )
+        chat.noticed.connect(self._on_chat_noticed)
         self.settings.changed.connect(self._on_settings_changed)
-        self.settings.noticed.connect(
-            lambda notice: window.notice.show_notice(setting_notice(notice), is_error=False)
-        )
+        self.settings.noticed.connect(self._show_setting_notices)
         self._drop.folder_dropped.connect(self.open_folder)
         window.new_chat_wanted.connect(self._on_new_chat_wanted)
         window.stop_wanted.connect(self._on_stop_wanted)
@@ -200,11 +196,16 @@ class Program(QObject):
         hints = QApplication.styleHints()
         hints.colorSchemeChanged.connect(lambda _scheme: self._on_settings_changed())
 
-    def _show_notices(self) -> None:
-        notices: list[SettingNotice] = self.settings.notices
+    def _show_setting_notices(self) -> None:
+        notices = self.settings.notices
         if notices:
             text = "\n".join(setting_notice(notice) for notice in notices)
-            self.window.notice.show_notice(text, is_error=False)
+            self.window.notice.show_notice(NoticeSource.SETTINGS, text, is_error=False)
+
+    def _on_chat_noticed(self, notice: ChatNotice, text: str) -> None:
+        is_damage = notice is ChatNotice.DAMAGED_SET_ASIDE
+        source = NoticeSource.CHATS_DAMAGED if is_damage else NoticeSource.CHATS
+        self.window.notice.show_notice(source, chat_notice(notice, text), is_error=False)
 
     def _show_stage(self) -> None:
         names = {
@@ -222,23 +223,23 @@ class Program(QObject):
         )
         if session.loaded is not None:
             self.window.strip.show_answer(self.chat_view.last_stats())
-        if session.error is None and session.stage is Stage.READY:
-            self.window.notice.clear_error()
+        if session.error is None:
+            self.window.notice.clear(NoticeSource.ENGINE)
 
     def _on_failed(self, error: ErrorReport) -> None:
         actions = []
         if self.session.stage is Stage.FAILED:
-            actions.append((ShellWords.RESTART, self._on_restart_wanted))
+            actions.append((ShellWords.RESTART, self.session.restart_runtime))
         outcome = self.session.outcome
         lines = "\n".join(outcome.log_lines[-12:]) if outcome is not None and actions else ""
         detail = "\n".join(part for part in (error.detail, lines) if part)
         self.window.notice.show_notice(
-            sentence(error), actions, detail=detail, on_closed=self.session.dismiss_error
+            NoticeSource.ENGINE,
+            sentence(error),
+            actions,
+            detail=detail,
+            on_closed=self.session.dismiss_error,
         )
-
-    def _on_restart_wanted(self) -> None:
-        self.window.notice.clear()
-        self.session.restart_runtime()
 
     def _on_steadied(self) -> None:
         plan = self.session.loaded_plan

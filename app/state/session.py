@@ -327,14 +327,14 @@ class Session(QObject, LoadListener):
         try:
             is_started = self._answers.start(conversation, sampling, listener)
         except FrameError as error:
-            self.failed.emit(
-                ErrorReport(
-                    code=ErrorCode.CONVERSATION_INVALID,
-                    severity=Severity.REQUEST,
-                    parameters={"reason": str(error)},
-                )
+            self._error = ErrorReport(
+                code=ErrorCode.CONVERSATION_INVALID,
+                severity=Severity.REQUEST,
+                parameters={"reason": str(error)},
             )
+            self.failed.emit(self._error)
             return False
+        self._error = None
         self.changed.emit()
         return is_started
 

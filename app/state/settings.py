@@ -100,8 +100,9 @@ class SettingsState(QObject):
         notice = SettingNotice(
             SettingProblem.NOT_SAVED, str(self._path), error.strerror or str(error)
         )
-        self._notices.append(notice)
-        self.noticed.emit(notice)
+        if notice not in self._notices:
+            self._notices.append(notice)
+            self.noticed.emit(notice)
 
 
 __all__ = ["SettingNotice", "SettingProblem", "Settings", "SettingsState", "ThemeChoice"]

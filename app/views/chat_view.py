@@ -28,7 +28,7 @@ from app.views.chat_list import ChatList
 from app.views.composer import Composer
 from app.views.empty_state import EmptyState
 from app.views.message_list import MessageList
-from app.views.notice_bar import NoticeBar, framed
+from app.views.notice_bar import NoticeBar, NoticeSource
 from app.views.progress_text import progress_name
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.errors import ErrorReport
@@ -89,7 +89,7 @@ class ChatView(QWidget):
         composer_row.addStretch(1)
         middle = QVBoxLayout()
         middle.setSpacing(8)
-        middle.addWidget(framed(self.notice))
+        middle.addWidget(self.notice)
         middle.addWidget(stack_holder, 1)
         middle.addLayout(composer_row)
         layout = QHBoxLayout(self)
@@ -209,7 +209,7 @@ class ChatView(QWidget):
         self._show_asking()
 
     def _on_failed(self, error: ErrorReport) -> None:
-        self.notice.show_notice(sentence(error), detail=error.detail)
+        self.notice.show_notice(NoticeSource.ANSWER, sentence(error), detail=error.detail)
 
     # what the person wants
 
@@ -233,13 +233,12 @@ class ChatView(QWidget):
 
     def _on_delete_wanted(self, chat_id: int) -> None:
         self._chat.delete_chat(chat_id)
-        self.notice.show_notice(
-            ChatWords.DELETED, [(ShellWords.UNDO, self._on_undo_wanted)], is_error=False
-        )
+        undo = (ShellWords.UNDO, self._on_undo_wanted)
+        self.notice.show_notice(NoticeSource.DELETED, ChatWords.DELETED, [undo], is_error=False)
 
     def _on_undo_wanted(self) -> None:
         self._chat.undo_delete()
-        self.notice.clear()
+        self.notice.clear(NoticeSource.DELETED)
 
     def _on_edit_wanted(self, message_id: int) -> None:
         from app.views.edit_dialog import ask_text
@@ -261,7 +260,8 @@ class ChatView(QWidget):
             try:
                 Path(path).write_text(self._chat.export_markdown(chat_id), encoding="utf-8")
             except OSError as error:
-                self.notice.show_notice(f"{DialogWords.NOT_SAVED} {error.strerror}: {path}")
+                text = f"{DialogWords.NOT_SAVED} {error.strerror}: {path}"
+                self.notice.show_notice(NoticeSource.EXPORT, text)
 
     def _on_link_clicked(self, address: str) -> None:
         url = QUrl(address)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QVBoxLay
 
 from app.text.words import ShellWords
 from app.theme.palette import Palette
-from app.views.notice_bar import NoticeBar, framed
+from app.views.notice_bar import NoticeBar
 from app.views.rail import Page, Rail
 from app.views.strip import Strip
 
@@ -40,7 +40,7 @@ class MainWindow(QMainWindow):
         right = QVBoxLayout()
         right.setSpacing(0)
         right.addWidget(self.strip)
-        right.addWidget(framed(self.notice))
+        right.addWidget(self.notice)
         right.addWidget(self._pages, 1)
         frame = QWidget()
         frame.setProperty("look", "page")

@@ -1,5 +1,6 @@
-"""A notice above a page: what happened, what to do next, details for those who want them."""
+"""Notices above a page: what happened, what to do next, details for those who want them."""
 
+import enum
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
@@ -14,8 +15,21 @@ from app.views.pieces import IconButton, button, clear_layout, label, set_look
 Action = tuple[str, Callable[[], None]]
 
 
-class NoticeBar(QFrame):
-    """One notice at a time; hidden while there is none."""
+class NoticeSource(enum.Enum):
+    """What a notice is about; each has a row of its own, in this order."""
+
+    ENGINE = "engine"
+    ANSWER = "answer"
+    EXPORT = "export"
+    CHATS = "chats"
+    CHATS_DAMAGED = "chats_damaged"
+    SETTINGS = "settings"
+    DROP = "drop"
+    DELETED = "deleted"
+
+
+class NoticeRow(QFrame):
+    """The notice of one source; hidden while there is none."""
 
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,11 +66,11 @@ class NoticeBar(QFrame):
     def show_notice(
         self,
         text: str,
-        actions: Sequence[Action] = (),
+        actions: Sequence[Action],
         *,
-        detail: str = "",
-        is_error: bool = True,
-        on_closed: Callable[[], None] | None = None,
+        detail: str,
+        is_error: bool,
+        on_closed: Callable[[], None] | None,
     ) -> None:
         """Show a notice in place of the one before; screen readers are told."""
         set_look(self, "look", "error" if is_error else "card")
@@ -81,14 +95,9 @@ class NoticeBar(QFrame):
         self.show()
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
-    def clear(self) -> None:
-        """Hide the notice."""
-        self.hide()
-
-    def clear_error(self) -> None:
-        """Hide the notice if it is about something that failed and is now mended."""
-        if self.property("look") == "error":
-            self.hide()
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self._close.show_palette(palette)
 
     def _on_close_clicked(self) -> None:
         self.hide()
@@ -98,16 +107,55 @@ class NoticeBar(QFrame):
     def _on_copy_clicked(self) -> None:
         QGuiApplication.clipboard().setText(f"{self._text.text()}\n\n{self._detail_text}")
 
+
+class NoticeBar(QWidget):
+    """All notices there are, one row for each source: none replaces another source's."""
+
+    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._palette = palette
+        self._rows: dict[NoticeSource, NoticeRow] = {}
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(16, 0, 16, 0)
+        self._layout.setSpacing(6)
+
+    def text(self) -> str:
+        """Return the sentences shown, one a line; empty while there are none."""
+        texts = (self._rows[source].text() for source in NoticeSource if source in self._rows)
+        return "\n".join(text for text in texts if text)
+
+    def row(self, source: NoticeSource) -> NoticeRow | None:
+        """Return the row of a source while it is shown."""
+        row = self._rows.get(source)
+        return None if row is None or row.isHidden() else row
+
+    def show_notice(
+        self,
+        source: NoticeSource,
+        text: str,
+        actions: Sequence[Action] = (),
+        *,
+        detail: str = "",
+        is_error: bool = True,
+        on_closed: Callable[[], None] | None = None,
+    ) -> None:
+        """Show a notice in place of the one before of the same source."""
+        if source not in self._rows:
+            row = self._rows[source] = NoticeRow(self._palette)
+            order = [each for each in NoticeSource if each in self._rows]
+            self._layout.insertWidget(order.index(source), row)
+        self._rows[source].show_notice(
+            text, actions, detail=detail, is_error=is_error, on_closed=on_closed
+        )
+
+    def clear(self, *sources: NoticeSource) -> None:
+        """Hide the notices of these sources; without any, all notices."""
+        for source in sources or tuple(self._rows):
+            if source in self._rows:
+                self._rows[source].hide()
+
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
-        self._close.show_palette(palette)
-
-
-def framed(notice: NoticeBar) -> QWidget:
-    """Return a widget that gives a notice its margins while it is shown, and no room otherwise."""
-    frame = QWidget()
-    layout = QVBoxLayout(frame)
-    layout.setContentsMargins(16, 0, 16, 0)
-    layout.setSpacing(0)
-    layout.addWidget(notice)
-    return frame
+        self._palette = palette
+        for row in self._rows.values():
+            row.show_palette(palette)

@@ -1,0 +1,100 @@
+"""Notices of several sources stand beside each other, and go when what they say is over."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.main import Program
+from app.state.chat_values import ChatNotice
+from app.state.folders import app_folders
+from app.state.settings import SettingNotice, SettingProblem
+from app.state.stages import Stage
+from app.text.words import ShellWords
+from tests.gui.main.conftest import StartWindow
+from tests.support.window import START_MS, WindowDriver
+
+
+def kill_runtime(window: WindowDriver) -> None:
+    """End the runtime as a crash would."""
+    for child in psutil.Process().children():
+        child.kill()
+    window.wait_for_stage(Stage.FAILED)
+
+
+def restart_buttons(program: Program) -> list[QPushButton]:
+    """The buttons that are seen and start the engine again."""
+    return [
+        button
+        for button in program.window.notice.findChildren(QPushButton)
+        if button.text() == ShellWords.RESTART and button.isVisible()
+    ]
+
+
+def test_later_notices_leave_the_death_of_the_engine_and_its_button(
+    start_window: StartWindow,
+) -> None:
+    window = start_window(["one"])
+    program = window.program
+    kill_runtime(window)
+    cause = program.window.notice.text()
+    assert cause
+    program.settings.noticed.emit(SettingNotice(SettingProblem.NOT_SAVED, "file", "full"))
+    program.chat.noticed.emit(ChatNotice.NOT_SAVED, "disk full")
+    program.chat.noticed.emit(ChatNotice.SAVED_AGAIN, "")
+    assert cause in program.window.notice.text()
+    assert "saved again" in program.window.notice.text()
+    assert "cannot be saved" not in program.window.notice.text()
+    (restart,) = restart_buttons(program)
+    QTest.mouseClick(restart, Qt.MouseButton.LeftButton)
+    window.wait_for_stage(Stage.READY)
+    assert cause not in program.window.notice.text()
+
+
+def test_folders_in_place_of_files_are_all_told(qtbot: QtBot, start_window: StartWindow) -> None:
+    folders = app_folders(os.environ)
+    for path in (folders.settings_file, folders.chats_file, folders.library_file):
+        path.mkdir(parents=True)
+    program = start_window(["one"]).program
+    qtbot.waitUntil(lambda: "Chats cannot be saved" in program.window.notice.text())
+    assert "could not be read" in program.window.notice.text()
+
+
+def test_damaged_settings_and_chats_are_both_told(qtbot: QtBot, start_window: StartWindow) -> None:
+    folders = app_folders(os.environ)
+    for path in (folders.settings_file, folders.chats_file):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"not at all what it should be" * 100)
+    program = start_window(["one"]).program
+    qtbot.waitUntil(lambda: "chats was damaged" in program.window.notice.text())
+    assert "could not be understood" in program.window.notice.text()
+
+
+def test_restart_by_the_session_takes_the_notice_away_at_once(start_window: StartWindow) -> None:
+    window = start_window(["one"])
+    kill_runtime(window)
+    assert window.program.window.notice.text()
+    window.program.session.restart_runtime()
+    assert window.program.session.stage is not Stage.READY
+    assert window.program.window.notice.text() == ""
+    window.wait_for_stage(Stage.READY)
+
+
+def test_folder_dropped_on_a_dead_engine_takes_the_notice_away(
+    qtbot: QtBot, start_window: StartWindow, tmp_path: Path
+) -> None:
+    window = start_window(["one"])
+    kill_runtime(window)
+    (tmp_path / "dropped").mkdir()
+    window.drop(tmp_path / "dropped")
+    assert window.program.window.notice.text() == ""
+    session = window.program.session
+    qtbot.waitUntil(
+        lambda: session.candidate is not None and bool(session.candidate.plans), timeout=START_MS
+    )
