@@ -14,6 +14,7 @@ from runtime.protocol.messages import (
     PlanModel,
     Reply,
 )
+from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.values import Budgets
 
@@ -27,6 +28,14 @@ class Limits:
 
     budgets: Budgets
     context_tokens: int
+
+
+def fitted(limits: Limits, report: ModelReport | None) -> Limits:
+    """Return the limits with no more context than a model can do, where it says so."""
+    most = report.max_context_tokens if report is not None else 0
+    if not 0 < most < limits.context_tokens:
+        return limits
+    return dataclasses.replace(limits, context_tokens=most)
 
 
 class CandidateFlow:
@@ -84,7 +93,8 @@ class CandidateFlow:
                 self._on_reply,
             )
         elif candidate.is_planning:
-            limits = self._planned_limits = self._limits()
+            self._planned_limits = self._limits()
+            limits = fitted(self._planned_limits, candidate.report)
             self._request_id = self._send(
                 lambda request_id: PlanModel(
                     request_id=request_id,

@@ -5,7 +5,7 @@ import enum
 from collections.abc import Callable
 
 from app.state.answer_flow import ignore
-from app.state.candidate_flow import Limits, Send
+from app.state.candidate_flow import Limits, Send, fitted
 from app.state.progress import Progress, ProgressKind, ProgressMeter
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.messages import (
@@ -181,7 +181,15 @@ class LoadFlow:
         self._listener.on_load_progressed()
 
     def _carry_out(self, wish: LoadWish, event: ModelPlanned) -> None:
-        """Go on with the plan of the wished kind, or the recommended one."""
+        """Go on with the plan of the wished kind, or the recommended one.
+
+        A wish for more context than the model can do is cut, and planned again.
+        """
+        limits = fitted(wish.limits, event.report)
+        if limits != wish.limits:
+            self.wish = dataclasses.replace(wish, limits=limits)
+            self._ask_for_plan(self.wish)
+            return
         by_kind = {plan.kind: plan for plan in event.plans}
         plan = by_kind.get(wish.kind) if wish.kind else None
         if plan is None and event.recommended is not None:

@@ -141,8 +141,10 @@ class BudgetCard(Card):
         self._unused.setText(drive_phrases.vram_unused(plan.min_vram_bytes))
 
     def show_context(self, wanted: int, planned: int, most: int) -> None:
-        """Show the contexts to choose from."""
+        """Show the contexts to choose from; ``most`` is what the model can do, 0 if not known."""
+        most = most or max(wanted, CONTEXT_CHOICES[-1])
         choices = [tokens for tokens in CONTEXT_CHOICES if tokens < most] + [most]
+        wanted = min(wanted, most)
         if wanted and wanted not in choices:
             choices = sorted([*choices, wanted])
         with QSignalBlocker(self._context):

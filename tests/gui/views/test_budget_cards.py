@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QComboBox, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.theme.palette import DARK, LIGHT
@@ -166,3 +166,12 @@ def test_candidate_shows_the_device_of_the_machine(stage: MonitorStage, qtbot: Q
     assert budgets is not None
     assert not budgets.vram.isHidden()
     view.show_palette(LIGHT)
+
+
+def test_context_above_what_the_model_can_do_shows_its_most(qtbot: QtBot) -> None:
+    card = BudgetCard(LIGHT)
+    qtbot.addWidget(card)
+    card.show_context(8192, 512, 512)
+    (box,) = card.findChildren(QComboBox)
+    assert box.currentData() == 512
+    assert max(box.itemData(index) for index in range(box.count())) == 512
