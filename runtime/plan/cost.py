@@ -1,14 +1,12 @@
 """Predicted speed: bytes that a token reads, divided by the rates they are read at.
 
-Every figure that can be calibrated stands in ``CostConstants``. Where they come from is in
-``docs/decisions/0051-forecast.md``.
+What was found by measuring stands in ``cost_constants``.
 """
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
-from types import MappingProxyType
 
+from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.protocol.machine import DeviceReport, MachineReport
 from runtime.protocol.values import Forecast, WeightFormat
 from runtime.spec.footprint import PREFILL_CHUNK_TOKENS
@@ -27,67 +25,6 @@ RECENCY_CURVE = (
 beyond top-k that have a slot. Fitted to real routing, which is far from uniform."""
 RECENT_REUSE = 0.30
 """Part of a token's experts, beyond chance, that the token before used too."""
-
-NATIVE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
-    {
-        WeightFormat.F32: 0.80,
-        WeightFormat.F16: 0.75,
-        WeightFormat.BF16: 0.75,
-        WeightFormat.Q8_G32: 0.70,
-        WeightFormat.Q4_G32: 0.45,
-    }
-)
-REFERENCE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
-    {
-        WeightFormat.F32: 0.50,
-        WeightFormat.F16: 0.20,
-        WeightFormat.BF16: 0.25,
-        WeightFormat.Q8_G32: 0.08,
-        WeightFormat.Q4_G32: 0.04,
-    }
-)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class CostConstants:
-    """What is assumed about this program's own speed, and about a PC nothing was measured on."""
-
-    native_efficiency: Mapping[WeightFormat, float] = dataclasses.field(
-        default_factory=lambda: NATIVE_EFFICIENCY
-    )
-    """Part of the plain read rate that the native kernels reach while they compute."""
-    reference_efficiency: Mapping[WeightFormat, float] = dataclasses.field(
-        default_factory=lambda: REFERENCE_EFFICIENCY
-    )
-    """The same for the reference kernels."""
-    layer_s: float = 0.00025
-    """Time of a layer that does not depend on its weights: many small operations."""
-    token_s: float = 0.001
-    """The same for a token: sampling, text, messages."""
-    flops_per_core: float = 30e9
-    """Multiplications and additions per second and core while a prompt is read."""
-    device_efficiency: float = 0.5
-    """Part of a device's plain read rate that its kernels reach."""
-    device_layer_s: float = 0.00015
-    """Further time of a layer whose experts are computed in two places: starts, copies, waits."""
-    flops_per_device_byte: float = 20.0
-    """Multiplications and additions that a device does in the time of reading one byte."""
-    assumed_device_bytes_per_s: float = 250e9
-    assumed_link_bytes_per_s: float = 8e9
-    miss_s: float = 0.0002
-    """Time of a read from the drive that does not depend on its size."""
-    assumed_ram_bytes_per_s: float = 12e9
-    assumed_drive_bytes_per_s: float = 500e6
-    kv_depth_tokens: int = 512
-    """Length of conversation that a forecast is made for."""
-    low_ratio: float = 0.65
-    """Lower end of the band, as part of the predicted speed."""
-    high_ratio: float = 1.4
-    miss_spread: float = 0.5
-    """How far the misses of a model may lie from the curve, as part of them."""
-
-
-DEFAULT_COSTS = CostConstants()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,10 +184,9 @@ def _compute_s(
     The device computes the dense part and its own experts, the processor the others, one after the
     other.
     """
-    efficiency = costs.native_efficiency if rates.has_native_kernels else costs.reference_efficiency
-    expert_rate = rates.ram_bytes_per_s * efficiency[reads.expert_format]
-    dense_rate = rates.ram_bytes_per_s * efficiency[reads.dense_format]
-    hot_rate, layer_s, in_vram = expert_rate, costs.layer_s, 0.0
+    expert_rate = _bytes_per_s(rates, reads.expert_format, costs)
+    dense_rate = _bytes_per_s(rates, reads.dense_format, costs)
+    hot_rate, layer_s, in_vram = expert_rate, _layer_s(rates, costs), 0.0
     if rates.device is not None:
         in_vram = hit_ratio(num_in_vram, spec)
         # Hidden states go to the processor and its experts' sums come back, in f32.
@@ -259,19 +195,36 @@ def _compute_s(
         if rates.device.read_bytes_per_s is not None:
             hot_rate = dense_rate = rates.device.read_bytes_per_s * costs.device_efficiency
     dense = reads.dense_bytes + costs.kv_depth_tokens * reads.kv_bytes_per_token
-    experts = len(spec.moe_layers) * spec.top_k * reads.expert_record_bytes
+    num_experts = len(spec.moe_layers) * spec.top_k
+    expert_s = 0.0 if rates.has_native_kernels else costs.reference_expert_s
+    hot_s = in_vram * reads.expert_record_bytes / hot_rate
+    cool_s = (1 - in_vram) * (expert_s + reads.expert_record_bytes / expert_rate)
     return (
         dense / dense_rate
-        + experts * (in_vram / hot_rate + (1 - in_vram) / expert_rate)
+        + num_experts * (hot_s + cool_s)
         + spec.num_layers * layer_s
         + costs.token_s
     )
 
 
+def _bytes_per_s(rates: Rates, weight_format: WeightFormat, costs: CostConstants) -> float:
+    """Return how fast the processor's kernels go through weights in RAM."""
+    if rates.has_native_kernels:
+        return rates.ram_bytes_per_s * costs.native_efficiency[weight_format]
+    return min(rates.ram_bytes_per_s, costs.reference_bytes_per_s[weight_format])
+
+
+def _layer_s(rates: Rates, costs: CostConstants) -> float:
+    return costs.layer_s if rates.has_native_kernels else costs.reference_layer_s
+
+
 def _prompt_s(
     spec: ModelSpec, reads: Reads, rates: Rates, held: Held, costs: CostConstants
 ) -> float:
-    """Return seconds per prompt token: arithmetic, and each expert without a slot once a chunk."""
+    """Return seconds per prompt token: arithmetic, and what is done once for each chunk.
+
+    That is to read each expert without a slot.
+    """
     num_all = len(spec.moe_layers) * spec.num_experts
     flops_per_s = costs.flops_per_core * rates.num_cores
     if rates.device is not None and rates.device.read_bytes_per_s is not None:
@@ -282,8 +235,14 @@ def _prompt_s(
     flops_s = 2 * reads.num_active_parameters / flops_per_s
     num_absent = max(0, num_all - held.num_in_vram - held.num_in_ram)
     drive_s = num_absent * (costs.miss_s + reads.expert_drive_bytes / rates.drive_bytes_per_s)
-    layers_s = spec.num_layers * costs.layer_s
-    return flops_s + (drive_s + layers_s + costs.token_s) / PREFILL_CHUNK_TOKENS
+    layers_s = spec.num_layers * _layer_s(rates, costs)
+    unpack_s = 0.0
+    if not rates.has_native_kernels:
+        # The reference unpacks all weights anew for each chunk.
+        unpack_s = reads.dense_bytes / _bytes_per_s(rates, reads.dense_format, costs)
+        one_s = reads.expert_record_bytes / _bytes_per_s(rates, reads.expert_format, costs)
+        unpack_s += num_all * (costs.reference_expert_s + one_s)
+    return flops_s + (drive_s + unpack_s + layers_s + costs.token_s) / PREFILL_CHUNK_TOKENS
 
 
 def _expert_part(spec: ModelSpec, reads: Reads) -> float:

@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 
 from runtime.errors import LarderError, report_of
 from runtime.plan.cost import (
-    DEFAULT_COSTS,
-    CostConstants,
     Held,
     Reads,
     forecast,
     rates_of,
 )
+from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.plan.memory import (
     BASE_BYTES,
     DEFAULT_CONTEXT_TOKENS,
