@@ -56,11 +56,6 @@ class SimulatedArena:
         """How many slots there are."""
         return self._arena.num_slots
 
-    @property
-    def num_bytes(self) -> int:
-        """What the slots take of RAM."""
-        return self._arena.num_bytes
-
     def add(self) -> int:
         """Make one more slot and return its number."""
         number = self._arena.add()
@@ -115,7 +110,8 @@ class SimulatedDevice:
     @property
     def num_host_bytes(self) -> int:
         """What its memory takes of RAM."""
-        return sum(arena.num_bytes for arena in self._arenas)
+        by_kind = self.ledger.by_kind()
+        return sum(by_kind.values()) - by_kind[MemoryPart.WORK]
 
     def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> SimulatedArena:
         """Return an arena with so many slots."""

@@ -31,11 +31,6 @@ class SlotArena:
         """How many slots there are."""
         return len(self._arenas)
 
-    @property
-    def num_bytes(self) -> int:
-        """What the slots take of the budget."""
-        return sum(arena.num_bytes for arena in self._arenas.values())
-
     def add(self) -> int:
         """Make one more slot and return its number.
 

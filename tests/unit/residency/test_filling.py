@@ -1,0 +1,156 @@
+"""Reads in the background: they give way, can be taken over and stolen, and end with a word."""
+
+import threading
+
+import pytest
+
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
+from runtime.residency.filling import Filling, Wanted
+from runtime.residency.lanes import ReadLanes
+from runtime.spec.tensors import ExpertId
+from tests.support.dictionary_store import TINY_LAYOUT, DictionaryStore, content
+
+NUM_BYTES = TINY_LAYOUT.record_bytes
+
+
+class GatedStore(DictionaryStore):
+    """A store whose reads wait until they may go on."""
+
+    def __init__(self, failing: frozenset[ExpertId] = frozenset()) -> None:
+        super().__init__(failing=failing)
+        self.gate = threading.Event()
+        self.begun = threading.Semaphore(0)
+
+    def read_expert(self, expert: ExpertId, target: memoryview) -> None:
+        self.begun.release()
+        assert self.gate.wait(30)
+        super().read_expert(expert, target)
+
+
+class Bench:
+    """A filling over a store, and what it told."""
+
+    def __init__(self, store: DictionaryStore) -> None:
+        self.lanes = ReadLanes(store)
+        self.arrived: list[ExpertId] = []
+        self.ended: list[int] = []
+        self.filling = Filling(
+            self.lanes, self.arrived.append, lambda number, _: self.ended.append(number)
+        )
+
+    def want(self, layer: int, *experts: int) -> list[memoryview]:
+        """Start to fill, expert ``n`` into slot ``10 + n``; return the slots' bytes."""
+        targets = [memoryview(bytearray(NUM_BYTES)) for _ in experts]
+        self.filling.start(
+            [
+                Wanted(ExpertId(layer, expert), 10 + expert, target)
+                for expert, target in zip(experts, targets, strict=True)
+            ]
+        )
+        return targets
+
+
+def test_filling_everything_arrives_and_is_told_once() -> None:
+    bench = Bench(DictionaryStore())
+    targets = bench.want(1, 0, 1, 2)
+
+    assert bench.filling.wait(30)
+    arrivals = bench.filling.collect(1)
+
+    assert sorted(arrival.wanted.slot for arrival in arrivals) == [10, 11, 12]
+    assert all(arrival.is_good for arrival in arrivals)
+    assert [bytes(target[:1]) for target in targets] == [
+        content(ExpertId(1, expert)) for expert in range(3)
+    ]
+    assert bench.ended == [3]
+    assert sorted(bench.arrived) == [ExpertId(1, expert) for expert in range(3)]
+    assert not bench.filling.is_busy
+    bench.lanes.close()
+
+
+def test_filling_failed_read_is_handed_out_as_bad_and_not_counted() -> None:
+    bench = Bench(DictionaryStore(failing=frozenset({ExpertId(1, 0)})))
+    bench.want(1, 0, 1)
+
+    assert bench.filling.wait(30)
+    good = {a.wanted.expert.expert: a.is_good for a in bench.filling.collect(1)}
+
+    assert good == {0: False, 1: True}
+    assert bench.ended == [1]
+    bench.lanes.close()
+
+
+def test_filling_what_waits_can_be_claimed_or_stolen_and_what_is_read_is_waited_for() -> None:
+    store = GatedStore()
+    bench = Bench(store)
+    bench.want(1, 0, 1, 2, 3, 4)
+    for _ in range(2):
+        assert store.begun.acquire(timeout=30)
+
+    stolen = bench.filling.steal(1)
+    claimed = bench.filling.claim(ExpertId(1, 2))
+    store.gate.set()
+    in_flight = bench.filling.claim(ExpertId(1, 0))
+
+    assert stolen == 14
+    assert claimed is not None
+    assert claimed.outcome.cancelled()
+    assert in_flight is not None
+    assert in_flight.is_good
+    assert bench.filling.claim(ExpertId(1, 4)) is None
+    assert bench.filling.wait(30)
+    assert sorted(a.wanted.slot for a in bench.filling.collect(1)) == [11, 13]
+    assert bench.ended == [3]
+    bench.lanes.close()
+
+
+def test_lanes_background_begins_nothing_while_a_demand_read_is_in_flight() -> None:
+    store = GatedStore()
+    bench = Bench(store)
+    reads = [(ExpertId(0, expert), memoryview(bytearray(NUM_BYTES))) for expert in range(2)]
+    demand = threading.Thread(target=bench.lanes.demand, args=(reads,))
+    demand.start()
+    for _ in range(2):
+        assert store.begun.acquire(timeout=30)
+
+    bench.want(1, 7)
+    assert not store.begun.acquire(timeout=0.05)
+    store.gate.set()
+    demand.join(30)
+
+    assert bench.filling.wait(30)
+    assert store.read_experts[-1] == ExpertId(1, 7)
+    bench.lanes.close()
+
+
+def test_lanes_demand_names_what_went_wrong_with_each() -> None:
+    lanes = ReadLanes(DictionaryStore(failing=frozenset({ExpertId(0, 1)})))
+
+    errors = lanes.demand(
+        [(ExpertId(0, expert), memoryview(bytearray(NUM_BYTES))) for expert in range(3)]
+    )
+
+    assert errors[0] is errors[2] is None
+    assert isinstance(errors[1], LarderError)
+    assert errors[1].code is ErrorCode.DRIVE_READ_FAILED
+    lanes.close()
+
+
+@pytest.mark.parametrize("num_waiting", [3, 40])
+def test_lanes_close_leaves_what_waits(num_waiting: int) -> None:
+    store = GatedStore()
+    bench = Bench(store)
+    bench.want(1, *range(num_waiting))
+    for _ in range(2):
+        assert store.begun.acquire(timeout=30)
+
+    closing = threading.Thread(target=bench.lanes.close)
+    closing.start()
+    assert bench.filling.collect(0) == []
+    store.gate.set()
+    closing.join(30)
+
+    assert not closing.is_alive()
+    assert len(store.read_experts) <= num_waiting
+    assert bench.filling.wait(0)
