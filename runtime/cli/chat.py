@@ -11,7 +11,7 @@ import msgspec
 from runtime.cli.client import Client, CommandFailedError
 from runtime.cli.failure import EXIT_INTERRUPTED, print_json, tell_failure
 from runtime.cli.loading import LoadedChoice, load_model, read_sampling
-from runtime.cli.screen import size_text, write_streamed
+from runtime.cli.screen import readable_text, size_text, write_streamed
 from runtime.protocol.chat import (
     ChatMessage,
     FinishReason,
@@ -44,12 +44,12 @@ def chat(client: Client, options: argparse.Namespace) -> int:
     """Load the model, then answer one prompt or hold a conversation."""
     loaded = load_model(client, options)
     sampling = read_sampling(options, loaded.sampling)
-    opening = [ChatMessage(role=Role.SYSTEM, text=options.system)] if options.system else []
+    opening = opening_of(options)
     if options.prompt is None and not options.json:
         _converse(client, loaded, opening, sampling)
         return 0
     prompt = sys.stdin.read() if options.prompt is None else options.prompt
-    conversation = [*opening, ChatMessage(role=Role.USER, text=prompt)]
+    conversation = [*opening, ChatMessage(role=Role.USER, text=readable_text(prompt))]
     answer = ask_model(client, conversation, sampling, is_shown=not options.json)
     if options.json:
         print_json(_answer_json(answer, loaded))
@@ -57,6 +57,13 @@ def chat(client: Client, options: argparse.Namespace) -> int:
         print()
         _tell_stats(answer)
     return EXIT_INTERRUPTED if answer.reason is None else 0
+
+
+def opening_of(options: argparse.Namespace) -> list[ChatMessage]:
+    """Return what the model is told before anybody asks."""
+    if not options.system:
+        return []
+    return [ChatMessage(role=Role.SYSTEM, text=readable_text(options.system))]
 
 
 def ask_model(
@@ -113,7 +120,7 @@ def _converse(
             case "/help" | "/?":
                 print(_HELP)
                 continue
-        question = ChatMessage(role=Role.USER, text=text)
+        question = ChatMessage(role=Role.USER, text=readable_text(text))
         try:
             answer = ask_model(client, [*conversation, question], sampling, is_shown=True)
         except CommandFailedError as failed:

@@ -8,7 +8,7 @@ import msgspec
 from runtime.cli.budgets import read_budgets
 from runtime.cli.client import Client, CommandFailedError
 from runtime.cli.models import absolute, planning_problem
-from runtime.cli.screen import ProgressLine
+from runtime.cli.screen import ProgressLine, readable_text
 from runtime.errors import LarderError, report_of
 from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorCode
@@ -65,7 +65,8 @@ def read_sampling(options: argparse.Namespace, recommended: SamplingSettings) ->
     """Return the sampling of the command line; what is not given is as recommended."""
     names = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed")
     given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    changes = {"max_tokens": options.max_tokens, "stop": options.stop, **given}
+    stop = list(map(readable_text, options.stop))
+    changes = {"max_tokens": options.max_tokens, "stop": stop, **given}
     sampling: SamplingSettings = msgspec.structs.replace(recommended, **changes)
     return sampling
 

@@ -1,6 +1,7 @@
 """What is written to the terminal: safe text, sizes, rows and progress."""
 
 import io
+import re
 import sys
 import unicodedata
 from collections.abc import Iterable
@@ -8,6 +9,7 @@ from collections.abc import Iterable
 _GIB = 1 << 30
 _MIB = 1 << 20
 _KEPT = "\n\t"
+_NOT_UNICODE = re.compile("[\ud800-\udfff]")
 
 
 def safe_text(text: str) -> str:
@@ -18,6 +20,11 @@ def safe_text(text: str) -> str:
         else character
         for character in text
     )
+
+
+def readable_text(text: str) -> str:
+    """Return text as it was typed, with a sign in the place of what is not Unicode."""
+    return _NOT_UNICODE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def size_text(num_bytes: float) -> str:
@@ -58,8 +65,8 @@ def write_streamed(text: str) -> None:
 
 
 def use_forgiving_output() -> None:
-    """Let a terminal that cannot show a character show another one in its place."""
-    for stream in (sys.stdout, sys.stderr):
+    """Put a sign in the place of a character that a terminal cannot show, or that is not one."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
