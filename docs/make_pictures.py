@@ -24,6 +24,7 @@ from app.state.settings import ThemeChoice  # noqa: E402
 from app.state.stages import Stage  # noqa: E402
 from app.views.rail import Page  # noqa: E402
 from runtime.protocol.chat import SamplingSettings  # noqa: E402
+from runtime.protocol.plan import PlanKind  # noqa: E402
 from runtime.protocol.values import Budgets  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
@@ -109,7 +110,9 @@ def main() -> None:
         application = make_application(["larder"])
         program = Program(StartOptions(), os.environ)
         program.settings.change(
-            sampling=SamplingSettings(temperature=0.0, max_tokens=ANSWER_LIMITS["short"])
+            last_folder=program.library.demo_folder,
+            last_plan=PlanKind.EXACT,
+            sampling=SamplingSettings(temperature=0.0, max_tokens=ANSWER_LIMITS["short"]),
         )
         program.window.resize(1360, 850)
         program.show()
