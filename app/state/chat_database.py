@@ -74,7 +74,8 @@ def open_file(path: Path, *, is_suspect: bool = False) -> ChatDatabase:
     Raises ``sqlite3.DatabaseError`` if it is damaged or cannot be written, ``OSError`` if its
     folder cannot be made, ``NewerDatabaseError``.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _keep_private(path)
     connection = sqlite3.connect(path, timeout=_BUSY_WAIT_S, isolation_level=None)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -86,6 +87,16 @@ def open_file(path: Path, *, is_suspect: bool = False) -> ChatDatabase:
     except BaseException:
         connection.close()
         raise
+
+
+def _keep_private(path: Path) -> None:
+    """Have the file, its journals with it, readable for its person alone; leave it if that fails.
+
+    Such a file is on a drive without rights, or somebody else's.
+    """
+    with contextlib.suppress(OSError):
+        path.touch(mode=0o600)
+        path.chmod(0o600)
 
 
 def copy_readable(path: Path, target: sqlite3.Connection) -> bool:

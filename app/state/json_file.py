@@ -9,7 +9,7 @@ import msgspec
 
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file in one step, its folders made if needed; raises ``OSError``."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         with temporary.open("wb") as file:

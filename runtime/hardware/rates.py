@@ -1,5 +1,6 @@
 """Rates of reading that other packages measured on this PC, kept as data in one small file."""
 
+import contextlib
 import dataclasses
 import json
 import logging
@@ -85,6 +86,8 @@ class RateCache:
             temporary.replace(self.path)
         except OSError as error:
             _LOG.info("measured rates are not kept: %s", error)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def _measured_of(entry: object) -> Measured | None:

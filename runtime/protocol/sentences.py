@@ -167,8 +167,8 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             " again; what was answered so far is kept."
         ),
         ErrorCode.RUNTIME_SILENT: (
-            "The background process has not answered for {seconds} seconds. Wait a little longer,"
-            " or start it again."
+            "The background process did not answer for {seconds} seconds and was ended. Start it"
+            " again; what was answered so far is kept."
         ),
         ErrorCode.INTERNAL: (
             "Something went wrong that should not have; the details are in the log. Try it again,"

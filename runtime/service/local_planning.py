@@ -1,5 +1,6 @@
 """Planning for the models and the machine that are really there."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -70,7 +71,8 @@ class LocalPlanning:
         """
         sizes = (inspect_folder(folder).report.expert_bytes for folder in folders)
         machine = self._describe(folders, next(filter(None, sizes), 0))
-        return msgspec.structs.replace(machine, energy_sources=EnergyMeter().sources)
+        with contextlib.closing(EnergyMeter()) as meter:
+            return msgspec.structs.replace(machine, energy_sources=meter.sources)
 
     def _describe(self, folders: Sequence[str], expert_bytes: int) -> MachineReport:
         measure_ram(self._rates_path)

@@ -31,7 +31,7 @@ class PreparedPlaces:
         if parent == self.usual or parent in others:
             return
         try:
-            self._list_file.parent.mkdir(parents=True, exist_ok=True)
+            self._list_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             written = self._list_file.with_suffix(".part")
             written.write_text(json.dumps([parent, *others][:MAX_PLACES]), encoding="utf-8")
             written.replace(self._list_file)

@@ -2,6 +2,8 @@
 
 import contextlib
 import sqlite3
+import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -219,3 +221,22 @@ class TestFullDrive:
         store._database = chat_database.ChatDatabase(store._database.connection, has_words=False)
         assert store.try_to_save()
         assert titles(store, "mine") == ["mine"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a person's folders are their own there")
+class TestPrivacy:
+    def test_chats_are_for_their_person_alone(self, tmp_path: Path, clock: Clock) -> None:
+        path = tmp_path / "data" / "chats.db"
+        store = ChatStore(path, clock)
+        add_talk(store, "secret", "words")
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+        assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
+        store.close()
+
+    def test_chats_that_others_could_read_are_closed_to_them(
+        self, path: Path, clock: Clock
+    ) -> None:
+        ChatStore(path, clock).close()
+        path.chmod(0o644)
+        ChatStore(path, clock).close()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600

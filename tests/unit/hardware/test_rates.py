@@ -1,5 +1,6 @@
 """Kept rates: what counts, and files that are not what they should be."""
 
+import errno
 import json
 import math
 from pathlib import Path
@@ -77,3 +78,16 @@ def test_rate_cache_that_cannot_be_written_still_answers(
     assert cache.record(RAM, 1e9, "now").value == 1e9
     assert "not kept" in caplog.text
     assert cache.rate(RAM) is None
+
+
+def test_rate_cache_on_a_full_drive_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_half(path: Path, _text: str, encoding: str) -> int:
+        path.write_bytes(b"{")
+        raise OSError(errno.ENOSPC, "No space left on device", encoding)
+
+    monkeypatch.setattr(Path, "write_text", write_half)
+    path = tmp_path / "cache" / "rates.json"
+    assert RateCache(path).record(RAM, 2e10, "now").value == 2e10
+    assert list(path.parent.iterdir()) == []

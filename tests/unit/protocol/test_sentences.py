@@ -220,3 +220,9 @@ def test_reason_sentence_missing_parameters_show_as_unknown() -> None:
 )
 def test_format_bytes_uses_binary_units(num_bytes: float | str, text: str) -> None:
     assert format_bytes(num_bytes) == text
+
+
+def test_sentence_of_a_silent_process_says_that_it_was_ended() -> None:
+    text = sentence(error(ErrorCode.RUNTIME_SILENT, seconds=31))
+    assert "31 seconds and was ended" in text
+    assert "Wait" not in text

@@ -12,6 +12,7 @@ import pytest
 from runtime.engine.base import CancelToken
 from runtime.engine.script import Script
 from runtime.errors import LarderError
+from runtime.hardware.power import EnergyMeter
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.machine import DeviceReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel
@@ -203,3 +204,12 @@ def test_own_ram_grows_with_what_is_taken() -> None:
     block = bytearray(64 << 20)
     block[::4096] = b"x" * len(block[::4096])
     assert own_ram_bytes() - before > 48 << 20
+
+
+def test_describing_this_pc_lets_go_of_the_energy_counters(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[bool] = []
+    monkeypatch.setattr(EnergyMeter, "close", lambda _meter: closed.append(True))
+    house.planning.describe([])
+    assert closed == [True]
