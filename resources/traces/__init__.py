@@ -1,0 +1,1 @@
+"""Real routing of published models, for the replay laboratory."""

@@ -1,0 +1,1 @@
+"""The replay laboratory: policies judged on recorded routing."""

@@ -1,0 +1,268 @@
+"""Runs a policy over a trace and counts what it would have hit, by number and by bytes."""
+
+import dataclasses
+import enum
+from collections.abc import Sequence
+
+from runtime.policy.base import Policy, RankingPolicy
+from runtime.policy.catalogue import LayerFacts, PolicyKind
+from runtime.policy.exchange import SlotExchange
+from runtime.simulate.hygiene import uses
+from runtime.simulate.trace import Trace
+
+
+class Entry(enum.StrEnum):
+    """What becomes of an expert that is missed."""
+
+    REQUIRED = "required"
+    """It takes a slot, and nobody leaves who is needed in the same step: as in RAM."""
+    OPTIONAL = "optional"
+    """It is used where it lies or from a staging buffer; the policy decides whether it enters."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LayerCounts:
+    """What happened in one layer; every need is a hit or a miss, every miss enters or not."""
+
+    hits: int = 0
+    misses: int = 0
+    entered: int = 0
+    left: int = 0
+    num_resident: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Replay:
+    """What one policy did on one trace."""
+
+    trace: str
+    policy: str
+    entry: Entry
+    slots: tuple[int, ...]
+    """Slots of each layer at the beginning."""
+    record_bytes: tuple[int, ...]
+    layers: tuple[LayerCounts, ...]
+
+    @property
+    def hits(self) -> int:
+        """Needs that were resident."""
+        return sum(layer.hits for layer in self.layers)
+
+    @property
+    def misses(self) -> int:
+        """Needs that were not."""
+        return sum(layer.misses for layer in self.layers)
+
+    @property
+    def entered(self) -> int:
+        """Experts that took a slot: reads into RAM, or uploads."""
+        return sum(layer.entered for layer in self.layers)
+
+    @property
+    def hit_ratio(self) -> float:
+        """Share of needs that were resident."""
+        return self.hits / max(1, self.hits + self.misses)
+
+    @property
+    def hit_bytes(self) -> int:
+        """Bytes of needs that were resident."""
+        pairs = zip(self.layers, self.record_bytes, strict=True)
+        return sum(layer.hits * size for layer, size in pairs)
+
+    @property
+    def miss_bytes(self) -> int:
+        """Bytes of needs that were not."""
+        pairs = zip(self.layers, self.record_bytes, strict=True)
+        return sum(layer.misses * size for layer, size in pairs)
+
+
+def replay(
+    trace: Trace,
+    kind: PolicyKind,
+    slots: Sequence[int],
+    entry: Entry = Entry.OPTIONAL,
+    record_bytes: Sequence[int] | None = None,
+    profile: Trace | None = None,
+) -> Replay:
+    """Run a kind of policy over a trace, beginning with empty slots.
+
+    ``record_bytes`` are the bytes of one expert of each layer; layers exchange slots only with
+    others of the same size. A static policy takes its list from ``profile``, else from the trace.
+    """
+    sizes = tuple(record_bytes) if record_bytes is not None else (1,) * trace.num_layers
+    if len(slots) != trace.num_layers or len(sizes) != trace.num_layers:
+        raise ValueError(f"slots and sizes of {trace.num_layers} layers")
+    if entry is Entry.REQUIRED and min(slots) < trace.top_k:
+        raise ValueError(f"{min(slots)} slots, and a token needs {trace.top_k}")
+    counts = uses(trace if profile is None else profile)
+    rows = [trace.rows(layer) for layer in range(trace.num_layers)]
+    policies = [
+        kind.make(
+            slots[layer],
+            LayerFacts(
+                trace.num_experts,
+                layer,
+                trace.num_layers,
+                dict(enumerate(counts[layer].tolist())),
+                rows[layer],
+            ),
+        )
+        for layer in range(trace.num_layers)
+    ]
+    found = [LayerCounts()] * trace.num_layers
+    if kind.is_shared:
+        for size in sorted(set(sizes)):
+            group = [layer for layer in range(trace.num_layers) if sizes[layer] == size]
+            floor = trace.top_k if entry is Entry.REQUIRED else 0
+            shared = _SharedReplay(
+                [policies[layer] for layer in group],
+                [slots[layer] for layer in group],
+                floor,
+                kind.max_age_steps,
+            )
+            done = shared.run([rows[layer] for layer in group], entry)
+            for layer, layer_counts in zip(group, done, strict=True):
+                found[layer] = layer_counts
+    else:
+        for layer, policy in enumerate(policies):
+            found[layer] = _replay_layer(policy, rows[layer], slots[layer], entry)
+    result = Replay(trace.name, kind.name, entry, tuple(slots), sizes, tuple(found))
+    _check(result, trace)
+    return result
+
+
+def _replay_layer(
+    policy: Policy, rows: Sequence[Sequence[int]], num_slots: int, entry: Entry
+) -> LayerCounts:
+    """Run one layer by itself."""
+    need = policy.need if isinstance(policy, RankingPolicy) else None
+    is_required = entry is Entry.REQUIRED
+    resident: set[int] = set()
+    num_needs = misses = entered = left = 0
+    for now, row in enumerate(rows):
+        num_needs += len(row)
+        if need is not None:
+            need(row, now)
+        missing = [expert for expert in row if expert not in resident]
+        if not missing:
+            policy.touch(row, now)
+            continue
+        if len(missing) < len(row):
+            policy.touch([expert for expert in row if expert in resident], now)
+        misses += len(missing)
+        locked: Sequence[int] = row if is_required else ()
+        for expert in missing:
+            if not is_required and not policy.admit(expert, now):
+                continue
+            if len(resident) >= num_slots:
+                victim = policy.victim(locked, now)
+                assert victim in resident, f"the victim {victim} is not resident"
+                policy.remove(victim)
+                resident.remove(victim)
+                left += 1
+            policy.insert(expert, now)
+            resident.add(expert)
+            entered += 1
+    return LayerCounts(num_needs - misses, misses, entered, left, len(resident))
+
+
+class _SharedReplay:
+    """Layers that exchange slots, replayed token by token."""
+
+    def __init__(
+        self, policies: Sequence[Policy], slots: Sequence[int], min_slots: int, max_age_steps: int
+    ) -> None:
+        self._policies = [policy for policy in policies if isinstance(policy, RankingPolicy)]
+        if len(self._policies) != len(policies):
+            raise ValueError("only ranking policies can exchange slots")
+        self._slots = list(slots)
+        self._residents: list[set[int]] = [set() for _ in slots]
+        self._exchange = SlotExchange(self._policies, min_slots, max_age_steps)
+        self._num_free = sum(slots)
+        self._misses = [0] * len(slots)
+        self._entered = [0] * len(slots)
+        self._left = [0] * len(slots)
+
+    def run(self, rows: Sequence[Sequence[Sequence[int]]], entry: Entry) -> list[LayerCounts]:
+        """Run over ``rows[layer][token]``."""
+        num_tokens = len(rows[0])
+        num_layers = len(rows)
+        for token in range(num_tokens):
+            for layer in range(num_layers):
+                self._step(layer, rows[layer][token], token, entry)
+        return [
+            LayerCounts(
+                sum(map(len, rows[layer])) - self._misses[layer],
+                self._misses[layer],
+                self._entered[layer],
+                self._left[layer],
+                len(self._residents[layer]),
+            )
+            for layer in range(num_layers)
+        ]
+
+    def _step(self, layer: int, row: Sequence[int], now: int, entry: Entry) -> None:
+        policy, resident = self._policies[layer], self._residents[layer]
+        policy.need(row, now)
+        missing = [expert for expert in row if expert not in resident]
+        if len(missing) < len(row):
+            policy.touch([expert for expert in row if expert in resident], now)
+        self._misses[layer] += len(missing)
+        locked: Sequence[int] = row if entry is Entry.REQUIRED else ()
+        for expert in missing:
+            if self._make_room(layer, expert, locked, now):
+                policy.insert(expert, now)
+                resident.add(expert)
+                self._entered[layer] += 1
+        if missing:
+            self._exchange.note_change(layer, self._slots[layer], now)
+        else:
+            self._exchange.note_step(layer, now)
+
+    def _make_room(self, layer: int, expert: int, locked: Sequence[int], now: int) -> bool:
+        """Free a slot of a layer for an expert, unless it is not worth it."""
+        if len(self._residents[layer]) < self._slots[layer]:
+            self._num_free -= 1
+            return True
+        giver = self._free_giver()
+        if giver is None:
+            victim = self._exchange.victim(layer, locked, now)
+            if victim is None:
+                return False
+            if not locked and not self._exchange.admits(layer, expert, victim, now):
+                return False
+            giver = victim.layer_index
+            self._policies[giver].remove(victim.expert)
+            self._residents[giver].remove(victim.expert)
+            self._left[giver] += 1
+        else:
+            self._num_free -= 1
+        if giver != layer:
+            for changed, step in ((giver, -1), (layer, 1)):
+                self._slots[changed] += step
+                self._policies[changed].resize(self._slots[changed])
+            self._exchange.note_change(giver, self._slots[giver], now)
+        return True
+
+    def _free_giver(self) -> int | None:
+        """Return the layer that has the most free slots, or None if there is none."""
+        if not self._num_free:
+            return None
+        free = [
+            slots - len(resident)
+            for slots, resident in zip(self._slots, self._residents, strict=True)
+        ]
+        return free.index(max(free))
+
+
+def _check(result: Replay, trace: Trace) -> None:
+    """Assert that nothing was lost: needs, entries, residents and bytes add up."""
+    num_needs = trace.num_tokens * trace.top_k
+    for layer in result.layers:
+        assert layer.hits + layer.misses == num_needs
+        assert layer.entered - layer.left == layer.num_resident
+        assert layer.entered <= layer.misses
+        if result.entry is Entry.REQUIRED:
+            assert layer.entered == layer.misses
+    assert sum(layer.num_resident for layer in result.layers) <= sum(result.slots)
+    assert result.hit_bytes + result.miss_bytes == num_needs * sum(result.record_bytes)

@@ -1,0 +1,116 @@
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
+from runtime.simulate.trace import Trace
+from runtime.simulate.trace_files import HEADER, read_trace, write_trace
+from tests.support.traces import sticky_trace
+
+
+def equal(left: Trace, right: Trace) -> bool:
+    same = {"name", "origin", "num_experts", "layers", "sequence_tokens", "is_ranked"}
+    assert all(getattr(left, name) == getattr(right, name) for name in same)
+    if left.scores is None or right.scores is None:
+        assert left.scores is right.scores
+    else:
+        assert (left.scores == right.scores).all()
+    return bool((left.ids == right.ids).all())
+
+
+@pytest.mark.parametrize("tokens_per_part", [7, 100, 1000])
+@pytest.mark.parametrize("num_experts", [16, 300])
+def test_trace_written_in_parts_is_read_the_same(
+    tmp_path: Path, tokens_per_part: int, num_experts: int
+) -> None:
+    trace = sticky_trace(num_tokens=60, num_experts=num_experts)
+    scores = np.arange(trace.ids.size, dtype=np.uint8).reshape(trace.ids.shape)
+
+    for made in (trace, dataclasses.replace(trace, scores=scores)):
+        folder = tmp_path / str(made.scores is None)
+        write_trace(folder, made, tokens_per_part)
+        assert equal(read_trace(folder), made)
+
+
+def damaged(folder: Path, **changes: object) -> None:
+    header = json.loads((folder / HEADER).read_text())
+    (folder / HEADER).write_text(json.dumps({**header, **changes}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 2},
+        {"parts": []},
+        {"parts": ["../part-000.npz"]},
+        {"parts": ["missing.npz"]},
+        {"parts": [HEADER]},
+        {"num_experts": 3},
+        {"sequence_tokens": [1]},
+        {"layers": [0]},
+        {"surprise": 1},
+        {"parts": ["part-000.npz", "other.npz"]},
+        {"parts": ["floats.npz"]},
+        {"parts": ["scores.npz"]},
+        {"parts": ["no-ids.npz"]},
+        {"parts": ["cut.npz"]},
+        {"name": "x" * (1 << 20)},
+    ],
+)
+def test_trace_that_is_damaged_is_refused_with_its_file(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    write_trace(tmp_path, sticky_trace(num_tokens=20), 100)
+    ids = np.zeros((3, 20, 2), np.uint8)
+    np.savez_compressed(tmp_path / "other.npz", ids=ids[:, :, :1])
+    np.savez_compressed(tmp_path / "floats.npz", ids=ids.astype(float))
+    np.savez_compressed(tmp_path / "scores.npz", ids=ids, scores=ids[:1])
+    np.savez_compressed(tmp_path / "no-ids.npz", tokens=ids)
+    whole = (tmp_path / "part-000.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    damaged(tmp_path, **changes)
+
+    with pytest.raises(LarderError) as caught:
+        read_trace(tmp_path)
+
+    assert caught.value.code is ErrorCode.FILE_UNREADABLE
+    assert str(tmp_path) in str(caught.value.parameters["file"])
+
+
+def test_trace_part_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_trace(tmp_path, sticky_trace(num_tokens=20), 100)
+    monkeypatch.setattr("runtime.simulate.trace_files._MAX_PART_BYTES", 100)
+
+    with pytest.raises(LarderError) as caught:
+        read_trace(tmp_path)
+
+    assert caught.value.parameters["reason"] == "it is too long"
+
+
+def test_trace_part_of_tokens_and_layers_keeps_sequences() -> None:
+    trace = sticky_trace(num_tokens=60, num_layers=5)
+
+    part = trace.part(40, 2)
+
+    assert part.layers == (0, 2, 4)
+    assert part.sequence_tokens == (30, 10)
+    assert (part.ids == trace.ids[:40, ::2]).all()
+    assert trace.only_layers([3]).rows(0) == trace.rows(3)
+
+
+def test_trace_one_by_one_needs_the_same_in_the_same_order() -> None:
+    trace = sticky_trace(num_tokens=20)
+
+    single = trace.one_by_one()
+
+    assert single.top_k == 1
+    assert single.num_tokens == 40
+    for layer in range(trace.num_layers):
+        flat = [expert for row in trace.rows(layer) for expert in row]
+        assert [row[0] for row in single.rows(layer)] == flat
