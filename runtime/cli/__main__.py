@@ -71,11 +71,13 @@ def _run_guarded(options: argparse.Namespace, error_log: ErrorLog) -> int:
 
 
 def _run(options: argparse.Namespace, error_log: ErrorLog) -> int:
-    """Run a command on a service of its own; demo and --version need none."""
-    from runtime.cli import chat, machine, models
+    """Run a command on a service of its own; demo and replay need none."""
+    from runtime.cli import chat, machine, models, replay
 
     if options.command == "demo":
         return machine.demo(options)
+    if options.command == "replay":
+        return replay.replay(options)
     commands: dict[str, Callable[[Client, argparse.Namespace], int]] = {
         "inspect": models.inspect,
         "plan": models.plan,

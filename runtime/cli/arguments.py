@@ -4,6 +4,7 @@ import argparse
 import math
 from pathlib import Path
 
+from runtime.cli.replay_arguments import add_replay
 from runtime.service.engine_loader import EngineKind
 
 _FOLDER_HELP = "the model's folder"
@@ -35,6 +36,7 @@ def build_parser(version: str) -> argparse.ArgumentParser:
     doctor = _add(commands, "doctor", "tell what this PC has, and how each figure was found")
     doctor.add_argument("folders", nargs="*", metavar="FOLDER", help="folders to tell the drive of")
     doctor.add_argument("--machine", type=Path, metavar="PROFILE", help="pretend to be this PC")
+    add_replay(commands)
     _add(commands, "demo", "print the folder of the demo model")
     return parser
 

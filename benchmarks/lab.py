@@ -1,0 +1,184 @@
+"""`make bench-lab`: the policies of the expert cache on real routing.
+
+Writes `benchmarks/results/lab.json` and the tables of `docs/replay.md`. Layers and tokens are
+subsampled, so that it takes minutes; `--layers 1 --tokens 100000` takes everything. `--choose`
+searches the default's parameters, leaving out each model in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import itertools
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from reporting import row, write_result
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, LayerFacts, PolicyKind  # noqa: E402
+from runtime.policy.expected import Expectation, ExpectedUsePolicy  # noqa: E402
+from runtime.simulate.gap import Judgement, judge, slots_of_share  # noqa: E402
+from runtime.simulate.replay import Entry  # noqa: E402
+from runtime.simulate.trace import Trace  # noqa: E402
+from runtime.simulate.trace_files import HEADER, read_trace  # noqa: E402
+
+SHARES = (0.125, 0.25, 0.5)
+TARGET_GAP = 0.30
+TARGET_POINTS = -0.5
+PAGE = ROOT / "docs" / "replay.md"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+HEADINGS = {
+    Entry.OPTIONAL: "A missed expert may stay outside",
+    Entry.REQUIRED: "Every missed expert takes a slot",
+}
+
+
+def traces(layer_stride: int, max_tokens: int) -> list[Trace]:
+    """Return the kept traces, subsampled."""
+    folders = sorted(path.parent for path in (ROOT / "resources" / "traces").glob(f"*/{HEADER}"))
+    return [read_trace(folder).part(max_tokens, layer_stride) for folder in folders]
+
+
+def table(found: dict[str, list[list[Judgement]]], names: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a table: the gap closed by each policy at each share, per trace."""
+    yield "| trace | " + " | ".join(names) + " |"
+    yield "|---|" + "---|" * len(names)
+    sums = [0.0] * len(names)
+    for name, by_share in found.items():
+        cells = []
+        for index in range(len(names)):
+            closed = [100 * judged[index].gap_closed_ratio for judged in by_share]
+            sums[index] += sum(closed) / len(closed)
+            cells.append(" / ".join(f"{value:.0f}" for value in closed))
+        yield f"| {name} | " + " | ".join(cells) + " |"
+    yield "| **mean** | " + " | ".join(f"{total / len(found):.1f}" for total in sums) + " |"
+
+
+def hits(found: dict[str, list[list[Judgement]]], index: int) -> Iterator[str]:
+    """Yield the lines of a table of hit rates: base, the default, bound."""
+    yield f"| trace | lru | {DEFAULT_POLICY} | clairvoyant |"
+    yield "|---|---|---|---|"
+    for name, by_share in found.items():
+        columns = [
+            [judged[index].base.hit_ratio for judged in by_share],
+            [judged[index].replay.hit_ratio for judged in by_share],
+            [judged[index].bound.hit_ratio for judged in by_share],
+        ]
+        cells = [" / ".join(f"{100 * value:.1f}" for value in column) for column in columns]
+        yield f"| {name} | " + " | ".join(cells) + " |"
+
+
+def measure(all_traces: Sequence[Trace]) -> None:
+    """Judge all policies; write results and tables."""
+    lines, rows = [BEGIN], []
+    for entry in Entry:
+        names = [name for name in POLICIES if entry is Entry.OPTIONAL or name != "none"]
+        found: dict[str, list[list[Judgement]]] = {}
+        for trace in all_traces:
+            kinds = [POLICIES[name] for name in names]
+            shares = [
+                share for share in SHARES
+                if entry is Entry.OPTIONAL or int(trace.num_experts * share) >= trace.top_k
+            ]  # fmt: skip
+            found[trace.name] = [
+                judge(trace, kinds, slots_of_share(trace, share), entry) for share in shares
+            ]
+            print(entry, trace.name, flush=True)
+        lines += [
+            "",
+            f"**{HEADINGS[entry]}**: percent of the gap closed.",
+            "",
+            *table(found, names),
+        ]
+        default = names.index(DEFAULT_POLICY)
+        if entry is Entry.OPTIONAL:
+            lines += ["", "Hit rates in percent.", "", *hits(found, default)]
+        judged = [cell[default] for by_share in found.values() for cell in by_share]
+        gap = sum(item.gap_closed_ratio for item in judged) / len(judged)
+        points = min(item.points_above_base for item in judged)
+        rows += [
+            row(what=f"{DEFAULT_POLICY}, {entry}: mean share of the gap in missed bytes closed",
+                ours=round(gap, 3), target=f"at least {TARGET_GAP}", is_reached=gap >= TARGET_GAP),
+            row(what=f"{DEFAULT_POLICY}, {entry}: points above even LRU where least",
+                ours=round(points, 2), target=f"at least {TARGET_POINTS}",
+                is_reached=points >= TARGET_POINTS),
+        ]  # fmt: skip
+    rows.append(speed(all_traces[0]))
+    text = PAGE.read_text(encoding="utf-8")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(before + "\n".join([*lines, "", END]) + after, encoding="utf-8")
+    sample = [
+        f"{item.name}: {item.num_tokens} tokens, {item.num_layers} layers" for item in all_traces
+    ]
+    print(write_result("lab", rows, sample=sample))
+
+
+def speed(trace: Trace) -> dict[str, object]:
+    """Return what a decision of the default costs."""
+    started_s = time.process_time()
+    judge(trace, [POLICIES[DEFAULT_POLICY]], slots_of_share(trace, 0.25))
+    both_s = time.process_time() - started_s
+    started_s = time.process_time()
+    judge(trace, [], slots_of_share(trace, 0.25))
+    taken_s = both_s - (time.process_time() - started_s)
+    number = trace.num_tokens * trace.num_layers
+    return row(what="CPU seconds for a million decisions", ours=round(taken_s / number * 1e6, 1))
+
+
+def choose(all_traces: Sequence[Trace]) -> None:
+    """Print, for each model left out, the parameters that the others choose and what they give."""
+    grid = [
+        Expectation(decays=(0.5, 0.9, slow), follower_weight=weight, follower_rate=rate)
+        for slow, weight, rate in itertools.product((0.98, 0.99), (1.0, 2.0, 4.0), (0.03, 0.06))
+    ]
+    scores: list[dict[str, list[float]]] = []
+    for expectation in grid:
+        make = functools.partial(make_trial, expectation)
+        kind = PolicyKind("trial", "", make, is_shared=True)
+        by_model: dict[str, list[float]] = {}
+        for trace in all_traces:
+            for share in SHARES:
+                (judged,) = judge(trace, [kind], slots_of_share(trace, share))
+                by_model.setdefault(trace.origin.model, []).append(judged.gap_closed_ratio)
+        scores.append(by_model)
+        print(expectation, {model: round(mean(values), 3) for model, values in by_model.items()})
+    for left_out in scores[0]:
+        others = [
+            mean([mean(values) for model, values in by_model.items() if model != left_out])
+            for by_model in scores
+        ]
+        best = others.index(max(others))
+        print(f"{left_out}: {mean(scores[best][left_out]):.3f} with {grid[best]}")
+
+
+def make_trial(expectation: Expectation, slots: int, facts: LayerFacts) -> ExpectedUsePolicy:
+    """Make the default policy with other parameters."""
+    return ExpectedUsePolicy(slots, facts.num_experts, expectation)
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean."""
+    return sum(values) / len(values)
+
+
+def main() -> None:
+    """Measure, or choose parameters."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--layers", type=int, default=6, help="take every so many-th layer")
+    parser.add_argument("--tokens", type=int, default=1500, help="take the first tokens")
+    parser.add_argument("--choose", action="store_true", help="search the default's parameters")
+    options = parser.parse_args()
+    all_traces = traces(options.layers, options.tokens)
+    if options.choose:
+        choose(all_traces)
+    else:
+        measure(all_traces)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""``larderctl replay``: what policies of the expert cache would have hit on recorded routing."""
+
+import argparse
+from collections.abc import Sequence
+
+from runtime.cli.failure import print_json
+from runtime.errors import LarderError
+from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
+from runtime.protocol.errors import ErrorCode
+from runtime.simulate.gap import BASE, BOUND, Judgement, judge, slots_of_share
+from runtime.simulate.hygiene import complaints
+from runtime.simulate.replay import Entry
+from runtime.simulate.trace import Trace
+from runtime.simulate.trace_files import read_trace
+
+_SHOWN = (BASE, DEFAULT_POLICY, BOUND)
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Judge the chosen policies on each trace and print a table."""
+    for name in ("record_bytes", "tokens", "layer_stride"):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise _invalid(name.replace("_", "-"), str(value), "a number above 0")
+    found: list[dict[str, object]] = []
+    for folder in options.traces:
+        trace = read_trace(folder).part(options.tokens, options.layer_stride)
+        for text in options.slots or ("12.5%", "25%", "50%"):
+            judged = _judge(trace, text, options)
+            found += [_row(item, text) for item in judged]
+            if not options.json:
+                _print_table(trace, text, judged)
+        if not options.json:
+            for complaint in complaints(trace):
+                print(f"Doubtful: {complaint}.")
+    if options.json:
+        print_json({"replays": found})
+    return 0
+
+
+def _judge(trace: Trace, slots: str, options: argparse.Namespace) -> list[Judgement]:
+    names = options.policy or _SHOWN
+    for name in names:
+        if name not in POLICIES:
+            raise _invalid("policy", name, f"one of {', '.join(POLICIES)}")
+    kinds = [POLICIES[name] for name in names]
+    entry = Entry(options.entry)
+    return judge(
+        trace,
+        kinds,
+        _total_slots(trace, slots, entry),
+        entry,
+        [options.record_bytes] * trace.num_layers,
+    )
+
+
+def _total_slots(trace: Trace, text: str, entry: Entry) -> int:
+    """Return the slots of all layers that a person asked for."""
+    least = trace.top_k if entry is Entry.REQUIRED else 1
+    expected = f"{least} to {trace.num_experts}, or a share such as 25%"
+    try:
+        if text.endswith("%"):
+            total = slots_of_share(trace, float(text[:-1]) / 100)
+        else:
+            total = int(text) * trace.num_layers
+    except (ValueError, OverflowError) as error:
+        raise _invalid("slots", text, expected) from error
+    if not least <= total // trace.num_layers <= trace.num_experts:
+        raise _invalid("slots", text, expected)
+    return total
+
+
+def _invalid(name: str, found: str, expected: str) -> LarderError:
+    return LarderError(ErrorCode.SETTING_INVALID, name=name, found=found, expected=expected)
+
+
+def _row(judged: Judgement, slots: str) -> dict[str, object]:
+    """Return what is printed as JSON."""
+    result = judged.replay
+    return {
+        "trace": result.trace,
+        "policy": result.policy,
+        "entry": str(result.entry),
+        "slots": slots,
+        "total_slots": sum(result.slots),
+        "hits": result.hits,
+        "misses": result.misses,
+        "entered": result.entered,
+        "hit_bytes": result.hit_bytes,
+        "miss_bytes": result.miss_bytes,
+        "hit_ratio": result.hit_ratio,
+        "gap_closed_ratio": judged.gap_closed_ratio,
+    }
+
+
+def _print_table(trace: Trace, slots: str, judged: Sequence[Judgement]) -> None:
+    print(f"{trace.name}, {slots} of {trace.num_experts} experts in {trace.num_layers} layers")
+    print(f"  {'policy':20}{'hits':>9}{'gap closed':>12}{'misses/token':>14}{'entries/token':>15}")
+    for item in judged:
+        result = item.replay
+        print(
+            f"  {result.policy:20}{100 * result.hit_ratio:>8.2f}%"
+            f"{100 * item.gap_closed_ratio:>11.1f}%"
+            f"{result.misses / trace.num_tokens:>14.2f}{result.entered / trace.num_tokens:>15.2f}"
+        )

@@ -1,0 +1,30 @@
+"""The arguments of ``larderctl replay``, apart from what it does, which takes longer to import."""
+
+import argparse
+from pathlib import Path
+
+
+def add_replay(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to ``larderctl``."""
+    text = "try policies of the expert cache on recorded routing"
+    parser = commands.add_parser("replay", help=text, description=f"{text.capitalize()}.")
+    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE", help="folder of a trace")
+    parser.add_argument(
+        "--policy", action="append", metavar="NAME", help="by name; may be repeated"
+    )
+    parser.add_argument(
+        "--slots",
+        action="append",
+        metavar="N",
+        help="slots per layer, or a share of all experts such as 25%%; may be repeated",
+    )
+    parser.add_argument(
+        "--entry",
+        choices=("optional", "required"),
+        default="optional",
+        help="whether a missed expert takes a slot always, or as the policy says",
+    )
+    parser.add_argument("--record-bytes", type=int, default=1, metavar="N", help="of one expert")
+    parser.add_argument("--tokens", type=int, metavar="N", help="take only the first ones")
+    parser.add_argument("--layer-stride", type=int, default=1, metavar="N", help="skip layers")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
