@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from runtime.errors import report_of
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.power import EnergyMeter
 from runtime.inspect.folder import inspect_folder
@@ -21,6 +22,7 @@ from runtime.service.planning import Planned
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import dense_bytes
+from runtime.tokenizer.judge import template_problem
 
 _STATED = "profile"
 
@@ -85,6 +87,9 @@ class LocalPlanning:
     def _inspect(self, folder: str) -> Inspection:
         inspection = inspect_folder(folder, self._places.usual)
         report = inspection.report
+        if not report.problems and (problem := template_problem(Path(report.folder))) is not None:
+            report = msgspec.structs.replace(report, problems=[report_of(problem)])
+            return Inspection(report, inspection.spec, inspection.tensors, inspection.experts)
         elsewhere = self._places.find_elsewhere(report.fingerprint) if report.fingerprint else []
         if not elsewhere:
             return inspection

@@ -213,3 +213,10 @@ def test_describing_this_pc_lets_go_of_the_energy_counters(
     monkeypatch.setattr(EnergyMeter, "close", lambda _meter: closed.append(True))
     house.planning.describe([])
     assert closed == [True]
+
+
+def test_inspecting_a_model_with_a_broken_chat_template_names_it(house: House) -> None:
+    (house.model / "chat_template.jinja").write_text("{% for message in messages %}")
+    report = house.planning.inspect(str(house.model))
+    assert [each.code for each in report.problems] == [ErrorCode.CHAT_TEMPLATE_INVALID]
+    assert house.planning.plan(str(house.model), Budgets(), 0).plans == []
