@@ -39,7 +39,7 @@ class LarderError(Exception):
     Raise it where a library or system error is first understood, with ``from`` keeping the cause.
     """
 
-    def __init__(self, code: ErrorCode, detail: str = "", **parameters: str | int | float) -> None:
+    def __init__(self, code: ErrorCode, detail: str = "", **parameters: str | float) -> None:
         super().__init__(code, detail, parameters)
         self.code = code
         self.detail = detail

@@ -1,6 +1,7 @@
 """Contrast of the colours, and that they are written in one place only."""
 
 import dataclasses
+import itertools
 import re
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def test_palette_text_meets_wcag_aa(palette: Palette, text: str, area: str) -> N
 @BOTH
 def test_palette_tiers_differ_in_lightness_and_from_the_surface(palette: Palette) -> None:
     colours = [palette.tier(name) for name in TIERS]
-    for first, second in zip(colours, colours[1:], strict=False):
+    for first, second in itertools.pairwise(colours):
         assert contrast(first, second) > 1.3
     assert contrast(palette.drive, palette.surface) > 2
 
