@@ -14,7 +14,7 @@ from runtime.inspect.manifest import (
     write_manifest,
 )
 from runtime.prepare import journal
-from runtime.prepare.copying import copy_small_files
+from runtime.prepare.copying import copy_small_files, small_files
 from runtime.prepare.disk import PART_ENDING, disk_error, free_bytes, replacing, sync_folder
 from runtime.prepare.lock import FolderBusyError, FolderLock
 from runtime.prepare.progress import Progress, ProgressReport
@@ -70,6 +70,8 @@ def prepare_model(
         # A copy that is complete needs no lock, and may lie where nothing can be written.
         manifest = _finished_copy(folder, recipe)
         if manifest is None:
+            if not (journal.is_unfinished(folder) or (folder / MANIFEST_NAME).exists()):
+                _require_room(folder, recipe.size_bytes)
             folder.mkdir(parents=True, exist_ok=True)
             with FolderLock(folder):
                 manifest = _finished_copy(folder, recipe)
@@ -113,6 +115,9 @@ def _finished_copy(folder: Path, recipe: Recipe) -> Manifest | None:
 
 
 def _write_copy(inspection: Inspection, recipe: Recipe, folder: Path, work: Progress) -> Manifest:
+    source = Path(inspection.report.folder)
+    # Listed first, so that one that goes away meanwhile is missed.
+    names = small_files(source)
     journal.begin(folder, recipe.identity)
     (folder / MANIFEST_NAME).unlink(missing_ok=True)
     for leftover in folder.glob("*" + PART_ENDING):
@@ -135,7 +140,7 @@ def _write_copy(inspection: Inspection, recipe: Recipe, folder: Path, work: Prog
             if verified_file(path, file.tensors, recipe.identity, work.check) is None:
                 path.unlink(missing_ok=True)
                 raise _failed(folder, f"{file.name} reads back with other bytes than were written")
-    copy_small_files(Path(inspection.report.folder), folder)
+    copy_small_files(source, folder, names)
     manifest = make_manifest(inspection, recipe, finished)
     with replacing(folder / MANIFEST_NAME) as written:
         written.write(write_manifest(manifest))

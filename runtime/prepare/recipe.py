@@ -100,11 +100,8 @@ def make_manifest(
     )
 
 
-def copied_names(folder: Path) -> list[str]:
-    """Return the small files of a model folder that make its copy complete in itself."""
-    return sorted(
-        path.name
-        for path in folder.iterdir()
-        if path.is_file()
-        and (path.name in _COPIED_NAMES or path.name.upper().startswith(_COPIED_STARTS))
-    )
+def is_copied(path: Path) -> bool:
+    """Whether a file of a model folder is one that its copy needs to be complete in itself."""
+    name = path.name
+    is_named = name in _COPIED_NAMES or name.upper().startswith(_COPIED_STARTS)
+    return is_named and path.is_file()

@@ -80,7 +80,36 @@ def test_prepare_without_room_is_refused_with_both_numbers(
     assert error.parameters["folder"] == str(target)
     assert error.parameters["free_bytes"] == 1000
     assert int(error.parameters["needed_bytes"]) > 100_000
-    assert not list(target.glob("*.safetensors*"))
+    assert not target.parent.exists(), "nothing was begun, so nothing lies about"
+
+
+def test_prepare_without_room_leaves_an_empty_folder_empty(
+    source: Inspection, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target.mkdir(parents=True)
+    monkeypatch.setattr(prepare, "free_bytes", lambda folder: 1000)
+    assert refusal(lambda: prepare_model(source, Q8, str(target))).code is ErrorCode.DISK_FULL
+    assert list(target.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["copy", "m/copy"])
+def test_prepare_whose_source_goes_away_names_the_source(
+    source: Inspection, tmp_path: Path, place: str
+) -> None:
+    model, gone = tmp_path / "m", tmp_path / "gone"
+
+    def take_away(done_bytes: int, total_bytes: int) -> None:
+        if done_bytes and not gone.exists():
+            gone.mkdir()
+            for file in model.iterdir():
+                if file.is_file():
+                    file.rename(gone / file.name)
+
+    copy = tmp_path / place
+    error = refusal(lambda: prepare_model(source, Q8, str(copy), take_away))
+    assert error.code is ErrorCode.FILE_UNREADABLE
+    assert Path(str(error.parameters["file"])).parent == model
+    assert not (copy / MANIFEST_NAME).exists()
 
 
 def test_prepare_on_a_disk_that_fills_up_keeps_finished_files(
