@@ -156,7 +156,8 @@ def test_larderctl_tells_the_same_as_the_window(window: WindowDriver, profile: P
     done = subprocess.run(
         [
             sys.executable, "-m", "runtime.cli", "chat", plan.model_folder, "--prompt", QUESTION,
-            "--temperature", "0", "--repetition-penalty", "1", "--max-tokens", "60", "--json", "--bits", "16",
+            "--temperature", "0", "--repetition-penalty", "1", "--max-tokens", "60", "--json",
+            "--bits", "16",
         ],
         cwd=ROOT,
         env={**os.environ, "LARDER_MACHINE": str(profile)},

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import itertools
 import re
 from pathlib import Path
 

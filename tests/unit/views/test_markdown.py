@@ -2,6 +2,8 @@
 
 import itertools
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
