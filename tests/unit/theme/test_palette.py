@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import itertools
 import re
 from pathlib import Path
 

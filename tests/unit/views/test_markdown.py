@@ -2,8 +2,6 @@
 
 import itertools
 
-import itertools
-
 from hypothesis import given
 from hypothesis import strategies as st
 
