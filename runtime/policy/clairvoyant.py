@@ -37,7 +37,7 @@ class ClairvoyantPolicy(RankedPolicy):
         """Return minus the time of the next use, in computations of all layers."""
         return -(self._next.get(expert, _LATER) * self._num_layers + self._layer_index)
 
-    def _use(self, experts: Collection[int]) -> None:
+    def _use(self, experts: list[int]) -> None:
         for expert in experts:
             uses = self._uses.get(expert, [])
             later = bisect_right(uses, self._step)

@@ -1,7 +1,7 @@
 """The default: keep the experts that are most likely to be needed next."""
 
 import dataclasses
-from collections.abc import Collection, Container
+from collections.abc import Container
 
 import numpy as np
 import numpy.typing as npt
@@ -127,6 +127,6 @@ class ExpectedUsePolicy(RankedPolicy):
         rows = np.array(first)[:, None]
         self._followers[rows, then] += np.array(added, np.float32)[:, None]
 
-    def _use(self, experts: Collection[int]) -> None:
-        self._grown[:, list(experts)] += self._units[:, None]
+    def _use(self, experts: list[int]) -> None:
+        self._grown[:, experts] += self._units[:, None]
         self._worths = None

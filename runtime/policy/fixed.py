@@ -1,6 +1,6 @@
 """Policies that do not learn: nobody is kept, or a list that was made before."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from runtime.policy.ranked import RankedPolicy
 
@@ -17,7 +17,7 @@ class NonePolicy(RankedPolicy):
         """Return 0: nothing is worth keeping."""
         return 0.0
 
-    def _use(self, experts: Collection[int]) -> None:
+    def _use(self, experts: list[int]) -> None:
         """Forget it."""
 
 
@@ -47,5 +47,5 @@ class StaticPolicy(RankedPolicy):
         """Return how often the profile used an expert."""
         return self._uses.get(expert, 0.0)
 
-    def _use(self, experts: Collection[int]) -> None:
+    def _use(self, experts: list[int]) -> None:
         """Forget it: the profile decides."""

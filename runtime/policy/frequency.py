@@ -1,7 +1,5 @@
 """Policies that count uses: halved from time to time, fading step by step, or by windows."""
 
-from collections.abc import Collection
-
 from runtime.policy.ranked import RankedPolicy
 
 
@@ -22,7 +20,7 @@ class LfuPolicy(RankedPolicy):
             self._uses = {expert: uses / 2 for expert, uses in self._uses.items()}
         super()._begin_step()
 
-    def _use(self, experts: Collection[int]) -> None:
+    def _use(self, experts: list[int]) -> None:
         for expert in experts:
             self._uses[expert] = self._uses.get(expert, 0.0) + 1
 
@@ -58,6 +56,6 @@ class DecayedPolicy(RankedPolicy):
             self._unit = 1.0 - self._decay
         super()._begin_step()
 
-    def _use(self, experts: Collection[int]) -> None:
+    def _use(self, experts: list[int]) -> None:
         for expert in experts:
             self._grown[expert] = self._grown.get(expert, 0.0) + self._unit

@@ -1,7 +1,7 @@
 """What policies have in common that give each expert a worth and let the lowest leave."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Container, Iterable
+from collections.abc import Container, Iterable
 
 
 class RankedPolicy(ABC):
@@ -29,7 +29,7 @@ class RankedPolicy(ABC):
         """Return what it is worth that an expert is resident; higher stays longer."""
 
     @abstractmethod
-    def _use(self, experts: Collection[int]) -> None:
+    def _use(self, experts: list[int]) -> None:
         """Note experts that are needed in the present step, each once."""
 
     def _begin_step(self) -> None:
@@ -38,13 +38,14 @@ class RankedPolicy(ABC):
         self._needed = {}
 
     def need(self, experts: Iterable[int], now: int) -> None:
-        """Note experts that a computation needs, resident or not."""
+        """Note distinct experts that a computation needs, resident or not."""
         if now != self._now:
             self._begin_step()
             self._now = now
-        fresh = dict.fromkeys(expert for expert in experts if expert not in self._needed)
+        needed = self._needed
+        fresh = [expert for expert in experts if expert not in needed]
         if fresh:
-            self._needed.update(fresh)
+            needed.update(dict.fromkeys(fresh))
             self._use(fresh)
 
     def admit(self, expert: int, now: int) -> bool:

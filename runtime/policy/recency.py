@@ -1,7 +1,5 @@
 """Policies that look at when experts were used: the time before last, or uses by age."""
 
-from collections.abc import Collection
-
 from runtime.policy.ranked import RankedPolicy
 
 _NEVER = 0
@@ -24,7 +22,7 @@ class Lru2Policy(RankedPolicy):
         before = self._before_last.get(expert, _NEVER)
         return float(before * _STEP_LIMIT + self._last.get(expert, _NEVER))
 
-    def _use(self, experts: Collection[int]) -> None:
+    def _use(self, experts: list[int]) -> None:
         for expert in experts:
             if expert in self._last:
                 self._before_last[expert] = self._last[expert]
@@ -44,7 +42,7 @@ class LfruPolicy(RankedPolicy):
         uses = self._uses.get(expert, 0)
         return uses / (self._step - self._last.get(expert, _NEVER) + 1)
 
-    def _use(self, experts: Collection[int]) -> None:
+    def _use(self, experts: list[int]) -> None:
         for expert in experts:
             self._uses[expert] = self._uses.get(expert, 0) + 1
             self._last[expert] = self._step

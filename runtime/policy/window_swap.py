@@ -1,7 +1,5 @@
 """Swap a few experts at the end of each window, and nobody in between."""
 
-from collections.abc import Collection
-
 from runtime.policy.ranked import RankedPolicy
 
 
@@ -50,6 +48,6 @@ class WindowSwapPolicy(RankedPolicy):
         pairs = zip(best[: self._max_swaps], worst, strict=False)
         self._incoming = {expert for expert, uses in pairs if self._of_window[expert] > uses}
 
-    def _use(self, experts: Collection[int]) -> None:
+    def _use(self, experts: list[int]) -> None:
         for expert in experts:
             self._uses[expert] = self._uses.get(expert, 0) + 1
