@@ -19,15 +19,15 @@ def build_parser(version: str) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     inspect = _add(commands, "inspect", "tell what a model folder holds")
-    inspect.add_argument("folder", metavar="FOLDER", help=_FOLDER_HELP)
+    inspect.add_argument("folder", type=_folder, metavar="FOLDER", help=_FOLDER_HELP)
 
     plan = _add(commands, "plan", "tell where a model would lie and how fast it would be")
-    plan.add_argument("folder", metavar="FOLDER", help=_FOLDER_HELP)
+    plan.add_argument("folder", type=_folder, metavar="FOLDER", help=_FOLDER_HELP)
     _add_budgets(plan)
 
     prepare = _add(commands, "prepare", "write the smaller copy that some plans need")
-    prepare.add_argument("folder", metavar="FOLDER", help=_FOLDER_HELP)
-    prepare.add_argument("--out", type=Path, metavar="DIR", help="where the copy goes")
+    prepare.add_argument("folder", type=_folder, metavar="FOLDER", help=_FOLDER_HELP)
+    prepare.add_argument("--out", type=_folder, metavar="DIR", help="where the copy goes")
     prepare.add_argument("--bits", type=int, choices=(8, 4), default=8, help="bits of a weight")
     prepare.add_argument("--progress-json", action="store_true", help="one event a line, as JSON")
     prepare.add_argument("--bound", action="store_true", help=argparse.SUPPRESS)
@@ -47,9 +47,9 @@ def _add(
     parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     hidden = argparse.SUPPRESS
-    parser.add_argument("--engine", type=EngineKind, default=EngineKind.TIERED, help=hidden)
+    parser.add_argument("--engine", type=_engine, default=EngineKind.TIERED, help=hidden)
     parser.add_argument("--script", type=Path, help=hidden)
-    parser.add_argument("--rate", type=float, help=hidden)
+    parser.add_argument("--rate", type=_number, help=hidden)
     return parser
 
 
@@ -64,7 +64,7 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
 
 def _add_chat(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     chat = _add(commands, "chat", "talk with a model, or ask it one thing with --prompt")
-    chat.add_argument("folder", metavar="FOLDER", help=_FOLDER_HELP)
+    chat.add_argument("folder", type=_folder, metavar="FOLDER", help=_FOLDER_HELP)
     chat.add_argument("--prompt", metavar="TEXT", help="ask this, print the answer, and leave")
     chat.add_argument("--system", metavar="TEXT", help="what the model is told first")
     chat.add_argument(
@@ -74,28 +74,59 @@ def _add_chat(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     sampling = chat.add_argument_group("how the answer is chosen")
     sampling.add_argument("--max-tokens", type=_count, default=0, metavar="N")
     sampling.add_argument(
-        "--temperature", type=float, metavar="T", help="0 is always the likeliest"
+        "--temperature", type=_number, metavar="T", help="0 is always the likeliest"
     )
     sampling.add_argument("--top-k", type=_count, metavar="N")
-    sampling.add_argument("--top-p", type=float, metavar="P")
-    sampling.add_argument("--min-p", type=float, metavar="P")
-    sampling.add_argument("--repetition-penalty", type=float, metavar="R")
+    sampling.add_argument("--top-p", type=_number, metavar="P")
+    sampling.add_argument("--min-p", type=_number, metavar="P")
+    sampling.add_argument("--repetition-penalty", type=_number, metavar="R")
     sampling.add_argument(
         "--stop", action="append", default=[], metavar="TEXT", help="end there; may be repeated"
     )
-    sampling.add_argument("--seed", type=int, metavar="N")
+    sampling.add_argument("--seed", type=_integer, metavar="N")
 
 
 def _gib(text: str) -> float:
-    """Return a budget; argparse makes a sentence of a ``ValueError``."""
-    value = float(text)
+    """Return a budget; what argparse itself says of a ``ValueError`` is the name of a function."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not (math.isfinite(value) and 0 <= value < 1 << 20):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of GiB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of GiB")
     return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    value = _integer(text)
     if value < 0:
-        raise argparse.ArgumentTypeError(f"{text} is below 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is below 0")
     return value
+
+
+def _engine(text: str) -> EngineKind:
+    try:
+        return EngineKind(text)
+    except ValueError:
+        kinds = ", ".join(EngineKind)
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {kinds}") from None
+
+
+def _folder(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("a folder is needed")
+    return text

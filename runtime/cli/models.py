@@ -109,6 +109,8 @@ def prepare(client: Client, options: argparse.Namespace) -> int:
 
 def absolute(folder: str | os.PathLike[str]) -> str:
     """Return a folder as the service, which knows no current one, has to be told it."""
+    if not folder:
+        return ""
     return os.path.abspath(os.path.expanduser(folder))  # noqa: PTH100, PTH111 - keeps links
 
 

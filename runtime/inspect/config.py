@@ -104,15 +104,16 @@ class ConfigReader:
 
     def refuse(self, field: str, found: object, expected: str) -> None:
         """Add the problem that ``field`` is not as ``expected``."""
-        self.problems.append(
-            LarderError(
-                ErrorCode.CONFIG_INVALID,
-                file=shown(self.file),
-                field=field,
-                found="nothing" if found is None else spelled(found),
-                expected=expected,
-            )
+        problem = LarderError(
+            ErrorCode.CONFIG_INVALID,
+            file=shown(self.file),
+            field=field,
+            found="nothing" if found is None else spelled(found),
+            expected=expected,
         )
+        # A field may be read more than once.
+        if all(each.parameters != problem.parameters for each in self.problems):
+            self.problems.append(problem)
 
     def _find(self, names: tuple[str, ...]) -> tuple[str, object]:
         for name in names:

@@ -19,6 +19,11 @@ def shown(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
+def is_unicode(text: str) -> bool:
+    """Whether ``text``, a path for example, can travel in a message as it is."""
+    return shown(text) == text
+
+
 def unreadable(path: Path, cause: Exception) -> LarderError:
     """Return the error for a file that exists and cannot be read."""
     reason = (cause.strerror or str(cause)) if isinstance(cause, OSError) else str(cause)

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from runtime.errors import LarderError
-from runtime.inspect.files import is_file, read_start, shown, unreadable
+from runtime.inspect.files import is_file, is_unicode, read_start, shown, unreadable
 from runtime.protocol.errors import ErrorCode
 
 CONFIG_NAME = "config.json"
@@ -15,6 +15,7 @@ GGUF_MAGIC = b"GGUF"
 MAX_ENTRIES = 100_000
 MAX_CHILDREN = 1000
 _HUB_PREFIX = "models--"
+_NOT_UNICODE = "its path holds signs that are not Unicode text, so rename it first"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,7 +41,12 @@ def find_model(folder: str) -> Place:
     except PermissionError as cause:
         raise unreadable(path, cause) from cause
     except (OSError, ValueError) as cause:
+        if "\N{REPLACEMENT CHARACTER}" in folder:
+            # What the window's own library made of a name that it could not read.
+            raise _not_a_model(path, _NOT_UNICODE) from cause
         raise LarderError(ErrorCode.FOLDER_NOT_FOUND, folder=shown(folder)) from cause
+    if not is_unicode(str(path)):
+        raise _not_a_model(path, _NOT_UNICODE)
     if not stat.S_ISDIR(mode):
         raise _not_a_model(path, _about_file(path))
     names = list_names(path)
@@ -50,8 +56,9 @@ def find_model(folder: str) -> Place:
     if len(found) == 1:
         return Place(found[0], list_names(found[0]), model_name(found[0]))
     if found:
+        # What to do goes first, because a long text loses its end.
         listed = ", ".join(model_name(item) for item in found[:3])
-        raise _not_a_model(path, f"it holds {len(found)} models ({listed}); choose one of them")
+        raise _not_a_model(path, f"it holds {len(found)} models, choose one of them: {listed}")
     raise _not_a_model(path, _about_folder(names))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from runtime.errors import LarderError
 from runtime.inspect.bounded_json import JsonRefusedError, parse_object
+from runtime.inspect.config import spelled
 from runtime.inspect.files import read_small, shown
 from runtime.inspect.header import ShardHeader, StoredTensor, read_header
 from runtime.protocol.errors import ErrorCode
@@ -78,7 +79,7 @@ def read_shards(folder: Path, names: list[str]) -> Shards:
     else:
         files = _unindexed(names)
     if len(files) > MAX_SHARDS:
-        shards.problems.append(_index_invalid(folder, f"{len(files)} files", f"{MAX_SHARDS}"))
+        shards.problems.append(_too_many(folder, len(files)))
         return shards
     for file in files:
         shards.add(folder, file)
@@ -115,14 +116,21 @@ def _read_index(path: Path) -> dict[str, str]:
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise _index_invalid(path, "no weight_map", "an object of file names")
-    for name in set(map(_text_or_empty, weight_map.values())):
-        if not is_shard_name(name):
-            raise _index_invalid(path, shown(name[:120]), "names of files in the same folder")
+    for name, file in weight_map.items():
+        if not (isinstance(file, str) and is_shard_name(file)):
+            raise LarderError(
+                ErrorCode.CONFIG_INVALID,
+                file=shown(str(path)),
+                field=f"the file of {spelled(name)}",
+                found=spelled(file),
+                expected="the name of a safetensors file in the same folder",
+            )
     return weight_map
 
 
-def _text_or_empty(value: object) -> str:
-    return value if isinstance(value, str) else ""
+def _too_many(folder: Path, num_files: int) -> LarderError:
+    path = folder / INDEX_NAME
+    return _index_invalid(path, f"a list of {num_files} files", f"at most {MAX_SHARDS}")
 
 
 def is_shard_name(name: str) -> bool:

@@ -19,7 +19,7 @@ _MAX_JOURNAL_BYTES = 64_000
 def begin(folder: Path, identity: Mapping[str, str]) -> None:
     """Make ``folder`` an unfinished copy of this identity, or see that it is one already.
 
-    Raises ``PREPARE_FAILED`` for a folder with anything else in it, which is left as it is.
+    Raises ``COPY_PLACE_REFUSED`` for a folder with anything else in it, which is left as it is.
     """
     journal = folder / JOURNAL_NAME
     try:
@@ -28,12 +28,12 @@ def begin(folder: Path, identity: Mapping[str, str]) -> None:
         ours = {LOCK_NAME, MANIFEST_NAME, JOURNAL_NAME + PART_ENDING}
         is_free = all(path.name in ours for path in folder.iterdir())
         if not is_free and not (folder / MANIFEST_NAME).exists():
-            raise _refused(folder, "the folder is not empty") from None
+            raise place_refused(folder, "it is not empty") from None
     except JsonRefusedError as cause:
-        raise _refused(folder, "its note of what it is going to be is damaged") from cause
+        raise place_refused(folder, "its note of what it is going to be is damaged") from cause
     else:
         if found != dict(identity):
-            raise _refused(folder, "it holds an unfinished copy of something else")
+            raise place_refused(folder, "it holds an unfinished copy of something else")
         return
     with replacing(journal) as file:
         file.write(json.dumps(dict(identity)).encode())
@@ -57,5 +57,6 @@ def kept_bytes(folder: str) -> int:
     return sum(path.stat().st_size for path in root.glob("*.safetensors"))
 
 
-def _refused(folder: Path, reason: str) -> LarderError:
-    return LarderError(ErrorCode.PREPARE_FAILED, folder=shown(str(folder)), reason=reason)
+def place_refused(folder: Path, reason: str) -> LarderError:
+    """Return why a copy cannot be put into a folder."""
+    return LarderError(ErrorCode.COPY_PLACE_REFUSED, folder=shown(str(folder)), reason=reason)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 from runtime.errors import LarderError
-from runtime.inspect.files import shown
+from runtime.inspect.files import is_unicode, shown
 from runtime.inspect.inspection import Inspection
 from runtime.inspect.manifest import (
     MANIFEST_NAME,
@@ -16,6 +16,7 @@ from runtime.inspect.manifest import (
 from runtime.prepare import journal
 from runtime.prepare.copying import copy_small_files, small_files
 from runtime.prepare.disk import PART_ENDING, disk_error, free_bytes, replacing, sync_folder
+from runtime.prepare.journal import place_refused
 from runtime.prepare.lock import FolderBusyError, FolderLock
 from runtime.prepare.progress import Progress, ProgressReport
 from runtime.prepare.recipe import Recipe, make_manifest, make_recipe
@@ -58,15 +59,17 @@ def prepare_model(
     compares their checksums and goes on from there. The manifest is written last.
 
     Raises ``CancelledError``, or ``LarderError`` with ``DISK_FULL``, ``DISK_NOT_WRITABLE``,
-    ``PREPARE_FAILED``, ``DRIVE_READ_FAILED`` or the first problem of the inspection.
+    ``COPY_PLACE_REFUSED``, ``FILE_UNREADABLE``, ``PREPARE_FAILED``, ``DRIVE_READ_FAILED`` or the
+    first problem of the inspection.
     """
     _require_readable(inspection, expert_format)
     folder = Path(output_folder).absolute()
     if folder == Path(inspection.report.folder):
-        raise _failed(folder, "it is the folder of the model itself")
+        raise place_refused(folder, "it is the folder of the model itself")
     recipe = make_recipe(inspection, expert_format)
     work = Progress(recipe.size_bytes, progress, cancel or NeverStops())
     try:
+        _require_folder(folder)
         # A copy that is complete needs no lock, and may lie where nothing can be written.
         manifest = _finished_copy(folder, recipe)
         if manifest is None:
@@ -101,7 +104,7 @@ def _finished_copy(folder: Path, recipe: Recipe) -> Manifest | None:
         recipe.identity["source"],
         recipe.expert_format,
     ):
-        raise _failed(folder, f"it holds a prepared copy of {manifest.source_name}")
+        raise place_refused(folder, f"it holds a prepared copy of {manifest.source_name}")
     try:
         PreparedStore(folder).close()
     except LarderError as cause:
@@ -158,6 +161,19 @@ def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> No
     if expert_format in plain and expert_format is not report.stored_format:
         reason = f"the model is published in {report.stored_format} and not in {expert_format}"
         raise LarderError(ErrorCode.PREPARE_FAILED, folder=report.folder, reason=reason)
+
+
+def _require_folder(folder: Path) -> None:
+    """Raise unless ``folder`` is one, or can become one, and its name can travel in a message."""
+    if not is_unicode(str(folder)):
+        raise place_refused(folder, "its name holds signs that are not Unicode text")
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    if not nearest.is_dir():
+        is_itself = nearest == folder
+        reason = (
+            "it is a file and not a folder" if is_itself else f"{shown(nearest.name)} is a file"
+        )
+        raise place_refused(folder, reason)
 
 
 def _require_room(folder: Path, remaining_bytes: int) -> None:

@@ -55,6 +55,7 @@ class ErrorCode(enum.StrEnum):
     STORE_DAMAGED = "store_damaged"
     DRIVE_READ_FAILED = "drive_read_failed"
     PREPARE_FAILED = "prepare_failed"
+    COPY_PLACE_REFUSED = "copy_place_refused"
     # runtime
     ENGINE_MISSING = "engine_missing"
     OUT_OF_MEMORY = "out_of_memory"

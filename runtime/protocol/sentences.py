@@ -143,6 +143,9 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "Preparing the model in {folder} stopped: {reason}. Start it again; it goes on where it"
             " stopped."
         ),
+        ErrorCode.COPY_PLACE_REFUSED: (
+            "The prepared copy cannot be put into {folder}: {reason}. Choose another folder."
+        ),
         ErrorCode.ENGINE_MISSING: (
             "The part that runs models cannot be started: {reason}. Install the program again."
         ),

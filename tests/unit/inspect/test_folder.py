@@ -1,5 +1,6 @@
 """Inspecting good folders: what is found, stated and named."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -166,3 +167,11 @@ def test_inspect_eos_ids_come_from_the_generation_config_first(folder: Path) -> 
     spec = inspect_folder(str(folder)).spec
     assert spec is not None
     assert spec.eos_ids == (256,)
+
+
+def test_inspect_of_a_config_that_is_wrong_in_one_field_tells_it_once(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": -4}))
+    fields = [each.parameters.get("field") for each in inspect_folder(str(folder)).report.problems]
+    assert fields == ["max_position_embeddings"]

@@ -2,15 +2,17 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from runtime.errors import LarderError
+from runtime.errors import LarderError, report_of
 from runtime.inspect import place
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.place import find_model, list_names
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.sentences import sentence
 from tests.support.checkpoint_folders import write_checkpoint
 
 
@@ -64,7 +66,7 @@ def test_find_model_looks_one_level_below(tmp_path: Path) -> None:
 def test_find_model_among_several_asks_for_one(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "a")
     write_checkpoint(tmp_path / "b")
-    assert reason(tmp_path) == "it holds 2 models (a, b); choose one of them"
+    assert reason(tmp_path) == "it holds 2 models, choose one of them: a, b"
 
 
 @pytest.mark.parametrize("dropped", [".", "models--some-org--Tiny-MoE-1B"])
@@ -160,3 +162,22 @@ def test_list_names_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_model_name_of_a_root_is_its_path() -> None:
     assert place.model_name(Path("/")) == "/"
+
+
+def test_find_model_above_models_of_long_names_still_says_what_to_do(tmp_path: Path) -> None:
+    for letter in "abcd":
+        write_checkpoint(tmp_path / (letter * 200))
+    text = sentence(report_of(refusal(tmp_path)))
+    assert "choose one of them" in text
+    assert text.count("aaa") > 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="names are Unicode there")
+def test_find_model_in_a_folder_whose_name_is_not_unicode_says_so(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "half a \udcff name")
+    with pytest.raises(LarderError) as caught:
+        find_model(str(folder))
+    assert caught.value.code is ErrorCode.NOT_A_MODEL
+    assert "Unicode" in str(caught.value.parameters["reason"])
+    # The window never learns the name as it is: a sign stands for what is not Unicode.
+    assert "Unicode" in reason(tmp_path / "half a \ufffd name")

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from runtime.errors import report_of
 from runtime.inspect import shards
 from runtime.inspect.shards import INDEX_NAME, is_shard_name, read_shards
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.sentences import sentence
 from tests.support.checkpoint_folders import write_json, write_safetensors
 
 
@@ -52,6 +54,7 @@ def test_index_that_is_no_index_is_named(tmp_path: Path, content: str) -> None:
     (error,) = read(tmp_path).problems
     assert error.code is ErrorCode.CONFIG_INVALID
     assert str(error.parameters["file"]).endswith(INDEX_NAME)
+    assert "?" not in sentence(report_of(error))
 
 
 def test_index_that_is_a_broken_link_is_named(tmp_path: Path) -> None:
@@ -67,7 +70,9 @@ def test_index_of_too_many_files_is_refused(
     weight_map = {str(number): f"{number}.safetensors" for number in range(3)}
     write_json(tmp_path / INDEX_NAME, {"weight_map": weight_map})
     (error,) = read(tmp_path).problems
-    assert error.parameters["found"] == "3 files"
+    assert error.parameters["found"] == "a list of 3 files"
+    assert str(error.parameters["file"]).endswith(INDEX_NAME)
+    assert error.parameters["expected"] == "at most 2"
 
 
 def test_index_decides_which_of_two_files_holds_a_tensor(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_prepare_into_the_model_or_a_full_folder_is_refused(
     for folder in (source.report.folder, str(tmp_path / "full")):
         before = {path.name for path in Path(folder).iterdir()}
         error = refusal(lambda folder=folder: prepare_model(source, Q8, folder))  # type: ignore[misc]
-        assert error.code is ErrorCode.PREPARE_FAILED
+        assert error.code is ErrorCode.COPY_PLACE_REFUSED
         after = {path.name for path in Path(folder).iterdir()}
         assert after - before <= {LOCK_NAME}
         assert before <= after
@@ -197,7 +197,7 @@ def test_prepare_over_the_copy_of_another_model_is_refused(
     prepare_model(source, Q8, str(target))
     before = contents(target)
     error = refusal(lambda: prepare_model(source, WeightFormat.Q4_G32, str(target)))
-    assert error.code is ErrorCode.PREPARE_FAILED
+    assert error.code is ErrorCode.COPY_PLACE_REFUSED
     assert contents(target) == before
 
 
@@ -238,3 +238,13 @@ def test_prepare_of_weights_that_are_no_numbers_names_the_expert(
     error = refusal(lambda: prepare_model(inspect_folder(str(folder)), Q8, str(target)))
     assert error.code is ErrorCode.PREPARE_FAILED
     assert "layer 1, expert 6" in str(error.parameters["reason"])
+
+
+@pytest.mark.parametrize("name", ["a file", "a file/below", "half a \udcff name"])
+def test_prepare_into_what_can_be_no_folder_is_refused(
+    source: Inspection, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "a file").write_text("dear")
+    error = refusal(lambda: prepare_model(source, Q8, str(tmp_path / name)))
+    assert error.code is ErrorCode.COPY_PLACE_REFUSED
+    assert (tmp_path / "a file").read_text() == "dear"

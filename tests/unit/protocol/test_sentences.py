@@ -51,6 +51,7 @@ PARAMETERS = {
     "store_damaged": "file offset_bytes layer expert",
     "drive_read_failed": "file offset_bytes reason",
     "prepare_failed": "folder reason",
+    "copy_place_refused": "folder reason",
     "prompt_too_long": "prompt_tokens context_tokens",
     "engine_busy": "",
     "no_model_loaded": "",
