@@ -49,7 +49,7 @@ _NAMES = {
 def memory_limit(files: SystemFiles) -> GroupLimit | None:
     """Return the memory limit that applies to this process, None if there is none."""
     limits: list[GroupLimit] = []
-    for version, folder in _group_folders(files, "memory"):
+    for version, folder in group_folders(files, "memory"):
         names = _NAMES[version]
         for limit_name in names.limits:
             limit = files.number(f"{folder}/{limit_name}")
@@ -69,7 +69,7 @@ def memory_limit(files: SystemFiles) -> GroupLimit | None:
 def processor_limit(files: SystemFiles) -> float | None:
     """Return how many processors' time this process may use, None if there is no limit."""
     shares: list[float] = []
-    for version, folder in _group_folders(files, "cpu"):
+    for version, folder in group_folders(files, "cpu"):
         if version == 2:
             quota, _, period = files.text(f"{folder}/cpu.max").strip().partition(" ")
         else:
@@ -80,8 +80,8 @@ def processor_limit(files: SystemFiles) -> float | None:
     return min(shares, default=None)
 
 
-def _group_folders(files: SystemFiles, controller: str) -> Iterator[tuple[int, str]]:
-    """Yield version and folder of this process's group and of every group above it."""
+def group_folders(files: SystemFiles, controller: str) -> Iterator[tuple[int, str]]:
+    """Yield version and folder of this process's group and of every group above it, own first."""
     groups = dict(_own_groups(files))
     for line in files.text("/proc/self/mountinfo").splitlines():
         left, _, right = line.partition(" - ")
