@@ -15,13 +15,17 @@ from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
 from runtime.spec.tensors import PAGE_BYTES
 
+LARGE_PAGE_BYTES = 2 * 1024 * 1024
+"""The usual size of a large page."""
+
 
 class Arena:
     """``num_slots`` slots of ``slot_bytes`` each, rounded up to whole pages, in one mapping.
 
     The bytes are taken from the ledger before they are mapped and given back by ``close``. The
     mapping is private and anonymous: pages come into being when they are written first. Large
-    pages are asked for where the system has them::
+    pages are asked for where the system has them and a mapping could fill one: a large page that
+    small neighbours share is not given back before the last of them is dropped::
 
         address            + slot_stride_bytes
         | slot 0 ......|pad| slot 1 ......|pad| ...
@@ -136,11 +140,11 @@ class Arena:
 
 
 def _map_private(num_bytes: int) -> mmap.mmap:
-    """Return a private anonymous mapping with large pages advised."""
+    """Return a private anonymous mapping, with large pages advised if it could fill one."""
     if sys.platform == "win32":
         return mmap.mmap(-1, num_bytes)
     mapping = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if sys.platform == "linux":
+    if sys.platform == "linux" and num_bytes >= LARGE_PAGE_BYTES:
         with contextlib.suppress(OSError):
             # A kernel without large pages refuses: ordinary ones do.
             mapping.madvise(mmap.MADV_HUGEPAGE)
