@@ -1,135 +1,27 @@
-"""``larderctl`` and ``python -m runtime.cli``: the entry point."""
+"""``larderctl`` and ``python -m runtime.cli``: the entry point.
 
-import argparse
-import contextlib
-import faulthandler
-import functools
-import os
+All but this is imported inside ``main``, so that Ctrl+C ends the program quietly while it starts.
+"""
+
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import msgspec
-
-from runtime.cli.arguments import build_parser
-from runtime.cli.client import Client, CommandFailedError
-from runtime.cli.failure import (
-    EXIT_INTERRUPTED,
-    EXIT_PIPE_CLOSED,
-    error_json,
-    exit_status,
-    print_json,
-    tell_failure,
-)
-from runtime.cli.screen import use_forgiving_output
-from runtime.protocol.errors import ErrorReport
-from runtime.protocol.messages import CommandFailed
-from runtime.service.folders import find_folders
-from runtime.service.guard import run_guarded
-from runtime.service.log import ErrorLog, logging_to, open_log
-from runtime.service.parentage import die_with_input, die_with_parent
-from runtime.service.version import runtime_version
-from runtime.service.workshop import WorkshopOptions, make_service
-
-DEBUG_VARIABLE = "LARDER_DEBUG"
-MACHINE_VARIABLE = "LARDER_MACHINE"
+EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; return the exit status."""
-    use_forgiving_output()
-    options = build_parser(runtime_version()).parse_args(arguments)
-    if getattr(options, "bound", False):
-        die_with_parent()
-        die_with_input()
-    if getattr(options, "machine", None) is not None:
-        os.environ[MACHINE_VARIABLE] = os.path.abspath(options.machine)  # noqa: PTH100
-    with contextlib.ExitStack() as log:
-        return _run_guarded(options, _open_log(log))
-
-
-def _run_guarded(options: argparse.Namespace, error_log: ErrorLog) -> int:
-    """Run a command; whatever goes wrong becomes a sentence and an exit status."""
-    status = 0
-
-    def work() -> None:
-        nonlocal status
-        try:
-            status = _run(options, error_log)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            status = _leave_closed_pipe()
-
-    def fail(report: ErrorReport) -> None:
-        nonlocal status
-        status = _fail(report, options)
-
     try:
-        run_guarded(work, fail, error_log)
+        from runtime.cli.program import run_program
+
+        return run_program(arguments)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    return status
-
-
-def _run(options: argparse.Namespace, error_log: ErrorLog) -> int:
-    """Run a command on a service of its own; demo and replay need none."""
-    from runtime.cli import chat, machine, models, replay
-
-    if options.command == "demo":
-        return machine.demo(options)
-    if options.command == "replay":
-        return replay.replay(options)
-    commands: dict[str, Callable[[Client, argparse.Namespace], int]] = {
-        "inspect": models.inspect,
-        "plan": models.plan,
-        "prepare": models.prepare,
-        "chat": chat.chat,
-        "doctor": machine.doctor,
-    }
-    making = WorkshopOptions(
-        engine=options.engine,
-        script=options.script,
-        tokens_per_s=options.rate,
-        is_in_terminal=True,
-    )
-    make = functools.partial(make_service, making, error_log)
-    try:
-        with Client(make) as client:
-            return commands[options.command](client, options)
-    except CommandFailedError as failed:
-        return _fail(failed.report, options)
-
-
-def _fail(report: ErrorReport, options: argparse.Namespace) -> int:
-    if getattr(options, "progress_json", False):
-        failed = CommandFailed(request_id=1, error=report)
-        print(msgspec.json.encode(failed).decode(), flush=True)
-    elif options.json:
-        print_json(error_json(report))
-    tell_failure(report)
-    return exit_status(report)
-
-
-def _leave_closed_pipe() -> int:
-    """Forget what nobody reads, so that the interpreter does not complain at its end."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
-    return EXIT_PIPE_CLOSED
-
-
-def _open_log(log: contextlib.ExitStack) -> ErrorLog:
-    """Log to the error stream when debugging, else to a file, else not at all."""
-    if os.environ.get(DEBUG_VARIABLE) == "1":
-        faulthandler.enable()
-        log.enter_context(logging_to(sys.stderr))
-        return ErrorLog()
-    path = find_folders().logs / "larderctl.log"
-    try:
-        stream = log.enter_context(os.fdopen(open_log(path), "a", encoding="utf-8"))
-    except OSError:
-        return ErrorLog()
-    log.enter_context(logging_to(stream))
-    return ErrorLog(str(path))
+    finally:
+        if arguments is None:
+            # The status is certain; a further Ctrl+C could only disturb the interpreter's end.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 if __name__ == "__main__":

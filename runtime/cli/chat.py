@@ -11,6 +11,7 @@ import msgspec
 from runtime.cli.client import Client, CommandFailedError
 from runtime.cli.failure import EXIT_INTERRUPTED, print_json, tell_failure
 from runtime.cli.loading import LoadedChoice, load_model, read_sampling
+from runtime.cli.output import tell
 from runtime.cli.screen import readable_text, size_text, write_streamed
 from runtime.protocol.chat import (
     ChatMessage,
@@ -165,7 +166,7 @@ def _tell_stats(answer: Answer) -> None:
         parts.append("cut at --max-tokens")
     elif answer.reason is FinishReason.CONTEXT_FULL:
         parts.append("the context is full; /new begins again")
-    print(f"[{' · '.join(parts)}]", file=sys.stderr)
+    tell(f"[{' · '.join(parts)}]")
 
 
 def _answer_json(answer: Answer, loaded: LoadedChoice) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """How an error ends the program: a sentence, an exit status, never a stack."""
 
-import sys
 from typing import Any
 
 import msgspec
 
+from runtime.cli.output import tell
 from runtime.cli.screen import safe_text
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.sentences import sentence
@@ -12,7 +12,6 @@ from runtime.protocol.sentences import sentence
 EXIT_INTERNAL = 1
 EXIT_PROBLEM = 2
 EXIT_INTERRUPTED = 130
-EXIT_PIPE_CLOSED = 141
 
 
 def exit_status(report: ErrorReport) -> int:
@@ -25,7 +24,7 @@ def tell_failure(report: ErrorReport) -> None:
     text = f"larderctl: {safe_text(sentence(report))}"
     if report.log_reference:
         text += f" (log: {safe_text(report.log_reference)})"
-    print(text, file=sys.stderr)
+    tell(text)
 
 
 def error_json(report: ErrorReport) -> dict[str, Any]:

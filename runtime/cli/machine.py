@@ -9,6 +9,7 @@ from pathlib import Path
 from runtime.cli.client import Client
 from runtime.cli.failure import EXIT_PROBLEM, print_json
 from runtime.cli.models import absolute
+from runtime.cli.output import tell
 from runtime.cli.screen import ProgressLine, print_rows, safe_text, size_text
 from runtime.protocol.machine import (
     DeviceReport,
@@ -81,7 +82,7 @@ def demo(options: argparse.Namespace) -> int:
     text = f"The demo model is not on this PC. Run make setup in {_ROOT} to build it."
     if options.json:
         print_json({"error": {"code": "folder_not_found", "sentence": text}})
-    print(f"larderctl: {safe_text(text)}", file=sys.stderr)
+    tell(f"larderctl: {safe_text(text)}")
     return EXIT_PROBLEM
 
 

@@ -3,7 +3,6 @@
 import argparse
 import os
 import signal
-import sys
 from collections.abc import Callable
 from types import FrameType
 
@@ -12,6 +11,7 @@ import msgspec
 from runtime.cli.budgets import read_budgets
 from runtime.cli.client import Client
 from runtime.cli.failure import EXIT_PROBLEM, error_json, print_json, tell_failure
+from runtime.cli.output import tell
 from runtime.cli.screen import (
     ProgressLine,
     count_text,
@@ -139,7 +139,7 @@ def _tell_prepared(closing: Reply, options: argparse.Namespace) -> int:
             print(f"{safe_text(closing.folder)}  ({size_text(closing.size_bytes)})")
         case PrepareCancelled():
             kept = size_text(closing.kept_bytes)
-            print(f"larderctl: stopped; {kept} are kept and used next time", file=sys.stderr)
+            tell(f"larderctl: stopped; {kept} are kept and used next time")
             return EXIT_CANCELLED
     return 0
 

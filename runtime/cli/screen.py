@@ -64,7 +64,7 @@ def write_streamed(text: str) -> None:
     sys.stdout.flush()
 
 
-def use_forgiving_output() -> None:
+def use_forgiving_streams() -> None:
     """Put a sign in the place of a character that a terminal cannot show, or that is not one."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
