@@ -12,7 +12,7 @@ from runtime.residency.shape import CacheShape
 from runtime.residency.slots import NOWHERE, SlotTable
 
 MAX_UPLOADS_PER_LAYER = 2
-"""Uploads of a layer that may begin at one step."""
+"""Uploads of a layer that may be on their way at once, so that a slow link is no long queue."""
 RECENT_STEPS = 32
 """An expert that is asked for twice within so many steps may take a device slot of another."""
 
@@ -101,7 +101,9 @@ class DeviceExperts:
             allowed = [
                 expert for place, expert in enumerate(first) if wanted[expert] or place < num_free
             ]
-            chosen += [(layer, expert) for expert in allowed[:MAX_UPLOADS_PER_LAYER]]
+            num_coming = sum(each.layer == layer for each in self._uploads)
+            num_more = max(0, MAX_UPLOADS_PER_LAYER - num_coming)
+            chosen += [(layer, expert) for expert in allowed[:num_more]]
         self._wanted.clear()
         return chosen
 

@@ -68,6 +68,8 @@ class RamExperts:
         self._clock = clock
         self._record_bytes = store.layout.record_bytes
         self._now = 0
+        self._copy_wait_s = 0.0
+        """Waited until copies to the device had left RAM; no wait for the drive."""
         self._arena = SlotArena(ledger, MemoryPart.EXPERTS, self._record_bytes)
         self.tables = {
             layer: SlotTable(CPU, shape.num_experts, policy_factory) for layer in shape.moe_layers
@@ -212,18 +214,20 @@ class RamExperts:
         )
 
     def _admit(self, layer: int, experts: Sequence[int], missing: Sequence[int]) -> None:
-        """Read the missing ones of ``experts`` and count the stall."""
+        """Read the missing ones of ``experts`` and count the wait for the drive."""
         table = self.tables[layer]
         absent = set(missing)
         table.touch((expert for expert in experts if expert not in absent), self._now)
         counters = self._books.counters
         is_read = False
+        copied_s = self._copy_wait_s
         started_s = self._clock()
         try:
             self._read([work for expert in missing if (work := self._claim(layer, expert))])
             is_read = True
         finally:
-            counters.drive_wait_s += self._clock() - started_s
+            copied_s = self._copy_wait_s - copied_s
+            counters.drive_wait_s += self._clock() - started_s - copied_s
             if not is_read:
                 table.unlock(experts)
         counters.expert_misses += len(missing)
@@ -252,8 +256,10 @@ class RamExperts:
             self._take_in(layer, self._filling.drain(layer))
             slot = self._room_now(layer)
         if slot is None:
+            started_s = self._clock()
             for expert in self.wait_copied(layer):
                 self.tables[layer].let_go(expert)
+            self._copy_wait_s += self._clock() - started_s
             slot = self._room_now(layer)
         if slot is None:
             raise LarderError(ErrorCode.INTERNAL, detail=f"all slots of layer {layer} are in use")
