@@ -118,6 +118,8 @@ def _machine_rows(machine: MachineReport) -> Iterator[tuple[str, ...]]:
         yield ("RAM limit", *_size(machine.ram_limit))
     if machine.ram_read_bytes_per_s is not None:
         yield ("RAM reads", *_rate(machine.ram_read_bytes_per_s))
+    else:
+        yield ("RAM reads", "not measured", "needs the native extension")
     for device in machine.devices:
         yield from _device_rows(device)
     if not machine.devices:
