@@ -1,5 +1,6 @@
 """Experts in RAM slots, read from the store on demand and in the background."""
 
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -287,9 +288,12 @@ class RamExperts:
         if not work:
             return
         first_error: LarderError | None = None
-        errors = self._lanes.demand(
-            [(ExpertId(layer, expert), self._arena.view(slot)) for layer, expert, slot in work]
-        )
+        reads = [(ExpertId(layer, expert), self._arena.view(slot)) for layer, expert, slot in work]
+        with contextlib.ExitStack() as undo:
+            for layer, _, slot in work:
+                undo.callback(self.tables[layer].give_up, slot)
+            errors = self._lanes.demand(reads)
+            undo.pop_all()
         for (layer, expert, slot), error in zip(work, errors, strict=True):
             if error is None:
                 self.tables[layer].fill(slot, expert, self._now)

@@ -162,3 +162,19 @@ def test_expert_cache_more_experts_than_slots_is_refused() -> None:
 def test_cache_shape_impossible_slots_refused(slots: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="slots"):
         CacheShape(MOE_LAYERS, slots, NUM_EXPERTS)
+
+
+def test_expert_cache_read_with_a_bug_loses_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = make_bench((2, 2))
+
+    def break_down(expert: ExpertId, target: memoryview) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.store, "read_expert", break_down)
+        with pytest.raises(ZeroDivisionError):
+            bench.cache.acquire(1, [0, 1])
+    bench.cache.acquire(1, [2, 3])
+    bench.cache.check()
+    bench.cache.release(1, [2, 3])
+    bench.cache.close()
