@@ -282,6 +282,7 @@ class Program(QObject):
         if palette == self._palette:
             return
         self._palette = palette
+        self.chat_view.put_away()
         self._apply_palette()
         for part in (self.window.rail, self.window.strip, self.window.notice):
             part.show_palette(palette)

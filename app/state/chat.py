@@ -181,10 +181,16 @@ class ChatState(QObject):
         return True
 
     def edit_question(self, message_id: int, text: str) -> bool:
-        """Ask a question in other words; the old wording stays as a variant."""
+        """Ask a question in other words; the old wording stays as a variant.
+
+        In the same words, the last question gets another answer.
+        """
         position = self._position_of(message_id)
         if not self.can_ask or not text.strip() or position is None:
             return False
+        is_last = position == len(self._messages) - (1 if self._ends_with_question() else 2)
+        if is_last and text.strip() == self._messages[position].text.strip():
+            return self.regenerate()
         self._ask_after(self._messages[:position], text)
         return True
 

@@ -226,3 +226,23 @@ def measured(tokens_per_s: float) -> str:
 def on_this_pc(name: str) -> str:
     """Heading of the report on a dropped folder."""
     return tr("{name} on this PC").format(name=name)
+
+
+def show_all(num_characters: int) -> str:
+    """The button under the beginning of a long question."""
+    return tr("Show all {number} characters").format(number=count(num_characters))
+
+
+def pasted(text: str) -> str:
+    """A long text that goes with a question: ``Pasted text, 12,345 characters: “Once upon…”``."""
+    beginning = " ".join(text[:200].split())[:60]
+    return tr("Pasted text, {number} characters: “{beginning}…”").format(
+        number=count(len(text)), beginning=beginning
+    )
+
+
+def question_too_long(num_characters: int, max_characters: int) -> str:
+    """Why a text was not taken into a question."""
+    return tr(
+        "That would be {number} characters. A question can have {most} at most; ask about a part."
+    ).format(number=count(num_characters), most=count(max_characters))

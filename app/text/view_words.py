@@ -12,6 +12,12 @@ class CodeWords:
     COPY_CODE = Word("Copy this code")
 
 
+class TableWords:
+    """A table in an answer."""
+
+    TABLE = Word("Table")
+
+
 class LinkWords:
     """Before a link leaves the program."""
 
@@ -51,6 +57,8 @@ class DialogWords:
     SEED = Word("Seed (empty: a new one each time)")
     STEP_SIZE = Word("tokens")
     RETRY = Word("Try again")
+    SHOW_LESS = Word("Show less")
+    TAKE_OUT = Word("Take it out")
     NOT_SAVED = Word("The chat could not be saved; choose another place.")
     FOLDERS = Word("Open folder")
     ABOUT = Word("About")

@@ -127,10 +127,11 @@ QComboBox QAbstractItemView {{
 QSpinBox, QDoubleSpinBox {{ padding: 5px 8px; }}
 QPlainTextEdit[look="composer"] {{ border-radius: {metrics.CARD_RADIUS}px; padding: 8px; }}
 QPlainTextEdit[look="code"] {{ background: transparent; border: 0; padding: 0; }}
-QTextBrowser[look="prose"] {{
+QTextBrowser[look="prose"], QTextBrowser[look="plain"], QTextBrowser[look="thought"] {{
   background: transparent; border: 0; padding: 0;
   selection-background-color: {p.accent}; selection-color: {p.on_accent};
 }}
+QTextBrowser[look="thought"] {{ color: {p.dim}; font-size: {metrics.DIM_PX}px; }}
 QListWidget {{ background: transparent; border: 0; outline: 0; }}
 QListWidget::item {{ padding: 7px 12px; border-radius: {metrics.CONTROL_RADIUS}px; }}
 QListWidget::item:hover {{ background: {p.hover}; }}

@@ -71,6 +71,10 @@ class ChatView(QWidget):
         """Put the cursor where a question is written."""
         self.composer.edit.setFocus()
 
+    def put_away(self) -> None:
+        """Make the page small before a new style sheet; ``show_palette`` brings all back."""
+        self.messages.put_away()
+
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self.messages.show_palette(palette)
@@ -157,6 +161,7 @@ class ChatView(QWidget):
             hint=ChatWords.ASK if has_model else ChatWords.ASK_UNLOADED,
         )
         self.composer.show_context(chat.context_used_tokens, chat.context_tokens)
+        self.messages.show_can_ask(chat.can_ask)
         progress = chat.prompt_progress
         self.messages.show_progress(phrases.prompt_line(*progress) if progress else "")
 
@@ -219,6 +224,7 @@ class ChatView(QWidget):
             self.messages.follow()
 
     def _on_regenerate_wanted(self) -> None:
+        self.notice.clear(NoticeSource.ANSWER)
         if self._chat.regenerate():
             self.messages.follow()
 
@@ -247,7 +253,8 @@ class ChatView(QWidget):
         if message is None:
             return
         text = ask_text(self, ChatWords.EDIT, message.text)
-        if text and text != message.text and self._chat.edit_question(message_id, text):
+        if text and self._chat.edit_question(message_id, text):
+            self.notice.clear(NoticeSource.ANSWER)
             self.messages.follow()
 
     def _on_export_wanted(self, chat_id: int) -> None:

@@ -1,34 +1,13 @@
 """Where a question is written and sent, and an answer stopped."""
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.text import phrases
 from app.text.words import ChatWords
 from app.theme import metrics
 from app.views.pieces import button, label
-
-
-class QuestionEdit(QPlainTextEdit):
-    """A field in which Enter sends and Shift+Enter starts a new line."""
-
-    sent = Signal()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setProperty("look", "composer")
-        self.setAccessibleName(ChatWords.QUESTION)
-        self.setTabChangesFocus(True)
-        self.setAcceptDrops(False)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Send on Enter; everything else is Qt's."""
-        is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        if is_enter and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
-            self.sent.emit()
-            return
-        super().keyPressEvent(event)
+from app.views.question_field import QuestionField
 
 
 class Composer(QWidget):
@@ -42,10 +21,12 @@ class Composer(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setMaximumWidth(metrics.TEXT_COLUMN_WIDTH)
-        self.edit = QuestionEdit()
+        self.field = QuestionField(is_enter_sending=True)
+        self.edit = self.field.edit
+        self.edit.setProperty("look", "composer")
         self.edit.setFixedHeight(76)
-        self.edit.sent.connect(self._send)
-        self.edit.textChanged.connect(self._on_text_changed)
+        self.field.sent.connect(self._send)
+        self.field.changed.connect(self._on_changed)
         self._meter = label("", "dim")
         self.send_button = button(ChatWords.SEND, "primary")
         self.send_button.clicked.connect(self._send)
@@ -58,7 +39,7 @@ class Composer(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(10)
-        layout.addWidget(self.edit)
+        layout.addWidget(self.field)
         layout.addLayout(below)
         self._can_ask = False
         self.show_state(can_ask=False, is_answering=False, hint=ChatWords.ASK_UNLOADED)
@@ -76,11 +57,7 @@ class Composer(QWidget):
 
     def show_draft(self, text: str) -> None:
         """Show the draft of another chat."""
-        if self.edit.toPlainText() != text:
-            self.edit.setPlainText(text)
-            cursor = self.edit.textCursor()
-            cursor.movePosition(cursor.MoveOperation.End)
-            self.edit.setTextCursor(cursor)
+        self.field.show_text(text)
 
     def show_context(self, used_tokens: int, context_tokens: int) -> None:
         """Show how full the context is."""
@@ -88,13 +65,13 @@ class Composer(QWidget):
         self._meter.setText(text)
 
     def _show_send(self) -> None:
-        self.send_button.setEnabled(self._can_ask and bool(self.edit.toPlainText().strip()))
+        self.send_button.setEnabled(self._can_ask and not self.field.is_empty())
 
-    def _on_text_changed(self) -> None:
+    def _on_changed(self) -> None:
         self._show_send()
-        self.changed.emit(self.edit.toPlainText())
+        self.changed.emit(self.field.text())
 
     def _send(self) -> None:
-        text = self.edit.toPlainText().strip()
+        text = self.field.text().strip()
         if text and self._can_ask:
             self.sent.emit(text)

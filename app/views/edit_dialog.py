@@ -1,8 +1,9 @@
 """A dialog for text of several lines."""
 
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.text.words import ChatWords, ShellWords
+from app.views.question_field import QuestionField
 
 
 def ask_text(parent: QWidget, title: str, text: str) -> str | None:
@@ -10,17 +11,18 @@ def ask_text(parent: QWidget, title: str, text: str) -> str | None:
     dialog = QDialog(parent)
     dialog.setWindowTitle(title)
     dialog.resize(560, 240)
-    edit = QPlainTextEdit(text)
-    edit.setAccessibleName(title)
+    field = QuestionField(is_enter_sending=False)
+    field.edit.setAccessibleName(title)
+    field.show_text(text)
     buttons = QDialogButtonBox()
     buttons.addButton(ChatWords.SEND, QDialogButtonBox.ButtonRole.AcceptRole)
     buttons.addButton(ShellWords.CANCEL, QDialogButtonBox.ButtonRole.RejectRole)
     buttons.accepted.connect(dialog.accept)
     buttons.rejected.connect(dialog.reject)
     layout = QVBoxLayout(dialog)
-    layout.addWidget(edit)
+    layout.addWidget(field)
     layout.addWidget(buttons)
     is_accepted = dialog.exec() == QDialog.DialogCode.Accepted
-    result = edit.toPlainText().strip() if is_accepted else None
+    result = field.text().strip() if is_accepted else None
     dialog.deleteLater()
     return result

@@ -1,24 +1,39 @@
 """The messages of the open chat in one scrolling column."""
 
+import time
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, Qt, QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.chat_values import Message
 from app.text.words import ChatWords
 from app.theme import metrics
 from app.theme.palette import Palette
+from app.views.answer_view import AnswerView
 from app.views.message_view import MessageView
 from app.views.pieces import button, label
-from runtime.protocol.chat import GenerationStats
+from app.views.question_view import QuestionView
+from runtime.protocol.chat import GenerationStats, Role
 
 MAX_DRAWN_MESSAGES = 40
 """Earlier ones are drawn when asked for, so that a long chat opens at once."""
+SLICE_S = 0.02
+"""Drawing gives the window back after this time."""
+HOLD_MS = 300
+"""For so long after something was drawn, the distance from the end is kept."""
+_END_PX = 24
+"""This near to the end a person is at the end."""
 
 
 class MessageList(QScrollArea):
-    """Shows messages; follows the end while the person is there, and never pulls them away."""
+    """Shows messages; follows the end while the person is there, and never pulls them away.
+
+    Messages are drawn from the last upwards, a slice at a time; what is on the screen meanwhile
+    keeps its distance from the end::
+
+        messages: 0 1 2 3 4 5 6 7 8        drawn: [5][6][7][8], next 4
+    """
 
     edit_wanted = Signal(object)
     regenerate_wanted = Signal()
@@ -37,8 +52,10 @@ class MessageList(QScrollArea):
         self._views: list[MessageView] = []
         self._messages: tuple[Message, ...] = ()
         self._max_drawn = MAX_DRAWN_MESSAGES
+        self._can_ask = False
         self._is_following = True
         self._is_moving = False
+        self._end_distance = 0
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -63,9 +80,21 @@ class MessageList(QScrollArea):
         self._column.addWidget(self._progress)
         self._column.addStretch(1)
         self.setWidget(page)
+        self._drawing = QTimer(self)
+        self._drawing.setSingleShot(True)
+        self._drawing.setInterval(0)
+        self._drawing.timeout.connect(self._draw)
+        self._holding = QTimer(self)
+        self._holding.setSingleShot(True)
+        self._holding.setInterval(HOLD_MS)
         bar = self.verticalScrollBar()
         bar.valueChanged.connect(self._on_scrolled)
         bar.rangeChanged.connect(self._on_range_changed)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether all messages are there that should be, as a whole."""
+        return not self._drawing.isActive() and all(view.is_drawn for view in self._views)
 
     def show_messages(self, messages: Sequence[Message], *, is_other_chat: bool) -> None:
         """Show these messages; those that are the same stay as they are."""
@@ -73,30 +102,24 @@ class MessageList(QScrollArea):
             self._max_drawn = MAX_DRAWN_MESSAGES
             self._is_following = True
         self._messages = tuple(messages)
-        drawn = self._messages[-self._max_drawn :]
-        self._earlier.setVisible(len(drawn) < len(self._messages))
-        old = {view.message.message_id: view for view in self._views}
-        views: list[MessageView] = []
-        for message in drawn:
-            view = old.pop(message.message_id, None)
-            if view is None or view.message.role is not message.role:
-                view = self._new_view(message)
-            elif view.message != message:
-                view.show_message(message)
-            views.append(view)
-        kept = set(views)
+        wanted = {message.message_id: message for message in self._wanted()}
+        kept: list[MessageView] = []
         for view in self._views:
-            if view not in kept:
-                self._column.removeWidget(view)
-                view.hide()
-                view.deleteLater()
-        for index, view in enumerate(views, start=1):
-            if self._column.indexOf(view) != index:
-                self._column.insertWidget(index, view)
-        self._views = views
+            message = wanted.get(view.message.message_id)
+            if message is None or message.role is not view.message.role:
+                self._drop(view)
+                continue
+            if view.message != message:
+                view.show_message(message)
+            kept.append(view)
+        self._views = kept
+        self._earlier.setVisible(len(wanted) < len(self._messages))
+        self._draw()
 
     def grow(self, message: Message) -> None:
         """Show the last message as it is now."""
+        if self._messages and self._messages[-1].message_id == message.message_id:
+            self._messages = (*self._messages[:-1], message)
         if self._views and self._views[-1].message.message_id == message.message_id:
             self._views[-1].show_message(message)
 
@@ -104,6 +127,11 @@ class MessageList(QScrollArea):
         """Show what is being waited for below the last message; empty hides it."""
         self._progress.setText(text)
         self._progress.setVisible(bool(text))
+
+    def show_can_ask(self, can_ask: bool) -> None:
+        """Tell whether a question that got no answer could be asked again now."""
+        self._can_ask = can_ask
+        self._show_retry()
 
     def progress(self) -> str:
         """Return what is being waited for, empty if nothing is."""
@@ -118,35 +146,106 @@ class MessageList(QScrollArea):
         self._is_following = True
         self._go_to_end()
 
+    def put_away(self) -> None:
+        """Take all messages off the window until ``show_palette``.
+
+        A new style sheet looks at every widget there is, and this page has the most.
+        """
+        self._drawing.stop()
+        self._holding.start()
+        for view in self._views:
+            self._drop(view)
+            QCoreApplication.sendPostedEvents(view, QEvent.Type.DeferredDelete.value)
+        self._views = []
+
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self._palette = palette
         for view in self._views:
             view.show_palette(palette)
+        self._draw()
+
+    def _wanted(self) -> tuple[Message, ...]:
+        return self._messages[-self._max_drawn :]
+
+    def _draw(self) -> None:
+        """Draw messages that are not there yet, from the last upwards, for a slice of time."""
+        self._drawing.stop()
+        end_s = time.perf_counter() + SLICE_S
+        drawn = {view.message.message_id: view for view in self._views}
+        views: list[MessageView] = []
+        is_late = False
+        for message in reversed(self._wanted()):
+            view = drawn.get(message.message_id)
+            if view is None:
+                if is_late:
+                    break
+                view = self._new_view(message)
+                # Behind what stands above it; the first place is the button's.
+                above = sum(1 for each in self._views if each not in views)
+                self._column.insertWidget(1 + above, view)
+                self._holding.start()
+                is_late = time.perf_counter() > end_s
+            views.append(view)
+        self._views = [view for view in self._views if view not in views] + views[::-1]
+        self._show_retry()
+        if len(self._views) < len(self._wanted()):
+            self._drawing.start()
+
+    def _show_retry(self) -> None:
+        last = self._messages[-1].message_id if self._messages else None
+        for view in self._views:
+            view.show_retry(
+                is_offered=view.message.role is Role.USER and view.message.message_id == last,
+                can_ask=self._can_ask,
+            )
+
+    def _drop(self, view: MessageView) -> None:
+        self._column.removeWidget(view)
+        view.hide()
+        view.deleteLater()
 
     def _new_view(self, message: Message) -> MessageView:
-        view = MessageView(message, self._palette, self._note)
+        view: MessageView
+        if message.role is Role.USER:
+            view = QuestionView(message, self._palette)
+        else:
+            view = AnswerView(message, self._palette, self._note)
         view.edit_wanted.connect(self.edit_wanted)
         view.regenerate_wanted.connect(self.regenerate_wanted)
         view.variant_wanted.connect(self.variant_wanted)
         view.link_clicked.connect(self.link_clicked)
+        view.unfolded.connect(self._on_unfolded)
+        view.drew.connect(self._holding.start)
         return view
 
     def _on_earlier_clicked(self) -> None:
         self._is_following = False
         self._max_drawn += MAX_DRAWN_MESSAGES
-        self.show_messages(self._messages, is_other_chat=False)
+        self._earlier.setVisible(len(self._wanted()) < len(self._messages))
+        self._draw()
+
+    def _on_unfolded(self) -> None:
+        """A person who opens something wants to read it, and not the end."""
+        self._holding.stop()
+        self._is_following = False
 
     def _on_scrolled(self, value: int) -> None:
         if not self._is_moving:
-            self._is_following = value >= self.verticalScrollBar().maximum() - 24
+            self._end_distance = self.verticalScrollBar().maximum() - value
+            self._is_following = self._end_distance <= _END_PX
 
     def _on_range_changed(self) -> None:
         if self._is_following:
             self._go_to_end()
+        elif self._drawing.isActive() or self._holding.isActive():
+            self._move_to(self.verticalScrollBar().maximum() - self._end_distance)
 
     def _go_to_end(self) -> None:
-        bar = self.verticalScrollBar()
+        self._end_distance = 0
+        self._move_to(self.verticalScrollBar().maximum())
+
+    def _move_to(self, value: int) -> None:
         self._is_moving = True
-        bar.setValue(bar.maximum())
+        self.verticalScrollBar().setValue(value)
         self._is_moving = False

@@ -1,31 +1,27 @@
-"""One message: the person's words in a bubble, or an answer with what it took."""
+"""What a question and an answer have in common: their signals and their buttons."""
 
-from collections.abc import Callable
-
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QEnterEvent, QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
-from app.state.chat_values import AnswerEnd, Message
-from app.state.thinking import split_thinking
+from app.state.chat_values import Message
 from app.text import phrases
-from app.text.view_words import DialogWords
 from app.text.words import ChatWords
 from app.theme.palette import Palette
-from app.views.markdown_view import MarkdownView
 from app.views.pieces import IconButton, label
-from runtime.protocol.chat import GenerationStats, Role
-
-MAX_BUBBLE_WIDTH = 528
 
 
-class _Actions(QWidget):
+class MessageActions(QWidget):
     """The buttons of a message; seen while the pointer or the focus is in the message."""
+
+    variant_wanted = Signal(int)
+    """One step forward or back."""
 
     def __init__(self, palette: Palette) -> None:
         super().__init__()
         self._palette = palette
         self._buttons: list[IconButton] = []
+        self._steps: tuple[QToolButton, QLabel, QToolButton] | None = None
         self._is_hovered = False
         self._layout = QHBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
@@ -40,9 +36,24 @@ class _Actions(QWidget):
         self._reveal()
         return button
 
-    def add_widget(self, widget: QWidget) -> None:
-        """Add something that is always seen."""
-        self._layout.addWidget(widget)
+    def show_variants(self, index: int, number: int) -> None:
+        """Show which variant this is, with buttons to the others; nothing where there is one."""
+        if self._steps is None:
+            if number < 2:
+                return
+            self._steps = (
+                self._step("‹", ChatWords.PREVIOUS_VARIANT, -1),
+                label("", "dim"),
+                self._step("›", ChatWords.NEXT_VARIANT, 1),
+            )
+            for widget in self._steps:
+                self._layout.addWidget(widget)
+        before, text, after = self._steps
+        for widget in self._steps:
+            widget.setVisible(number > 1)
+        text.setText(phrases.variant_of(index, number))
+        before.setEnabled(index > 0)
+        after.setEnabled(index + 1 < number)
 
     def set_hovered(self, is_hovered: bool) -> None:
         """Tell whether the pointer is in the message."""
@@ -54,216 +65,79 @@ class _Actions(QWidget):
         self._palette = palette
         self._reveal()
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Show the buttons while one of them has the focus."""
-        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
-            self._reveal()
-        return False
+    def _step(self, sign: str, name: str, step: int) -> QToolButton:
+        button = QToolButton()
+        button.setText(sign)
+        button.setAccessibleName(name)
+        button.clicked.connect(lambda: self.variant_wanted.emit(step))
+        return button
 
     def _reveal(self) -> None:
         is_seen = self._is_hovered or any(button.hasFocus() for button in self._buttons)
         for button in self._buttons:
             button.set_revealed(is_seen, self._palette)
 
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Show the buttons while one of them has the focus."""
+        if event.type() in (QEvent.Type.FocusIn, QEvent.Type.FocusOut):
+            self._reveal()
+        return False
+
 
 class MessageView(QFrame):
-    """One message of the open chat, growing while it is written.
-
-    ``note`` says what has to be added to the line under an answer, if anything.
-    """
+    """One message of the open chat; ``QuestionView`` and ``AnswerView`` say how it looks."""
 
     edit_wanted = Signal(object)
+    """Message id."""
     regenerate_wanted = Signal()
     variant_wanted = Signal(object, int)
     """Message id, and one step forward or back."""
     link_clicked = Signal(str)
+    unfolded = Signal()
+    """The person opened a part of it."""
+    drew = Signal()
+    """A part was drawn that did not fit into the slice of time before."""
 
-    def __init__(
-        self,
-        message: Message,
-        palette: Palette,
-        note: Callable[[GenerationStats], str],
-        parent: QWidget | None = None,
-    ) -> None:
+    def __init__(self, message: Message, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._palette = palette
-        self._note = note
         self._message = message
-        self._shown_answer = ""
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(6)
-        self._actions = _Actions(palette)
-        self._body: MarkdownView | None = None
-        if message.role is Role.USER:
-            self._build_question()
-        else:
-            self._build_answer()
-        self.show_message(message)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(6)
+        self._actions = MessageActions(palette)
+        self._actions.variant_wanted.connect(
+            lambda step: self.variant_wanted.emit(self._message.message_id, step)
+        )
 
     @property
     def message(self) -> Message:
         """What is shown."""
         return self._message
 
+    @property
+    def is_drawn(self) -> bool:
+        """Whether nothing is left to be drawn later."""
+        return True
+
     def show_message(self, message: Message) -> None:
-        """Show the message as it is now; an answer that grew is continued, not drawn anew."""
+        """Show the message as it is now."""
         self._message = message
-        if message.role is Role.USER:
-            self._question.setText(message.text)
-            self._fit_bubble()
-            self._show_variants()
-            return
-        split = split_thinking(message.text)
-        self._fold.setVisible(bool(split.thinking))
-        if split.thinking:
-            is_growing = message.end is AnswerEnd.GROWING
-            if split.is_open:
-                name = ChatWords.THINKING if is_growing else ChatWords.STOPPED_THINKING
-            else:
-                name = ChatWords.THOUGHT
-            self._fold.setText(name)
-            self._thinking.setText(split.thinking)
-        self._show_answer_text(split.answer)
-        if message.end is not AnswerEnd.GROWING:
-            self._show_end()
+
+    def show_retry(self, *, is_offered: bool, can_ask: bool) -> None:
+        """Offer to ask again what got no answer; only a question can."""
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self._palette = palette
         self._actions.show_palette(palette)
-        if self._body is not None:
-            self._body.show_palette(palette)
 
-    def _build_question(self) -> None:
-        bubble = QFrame()
-        bubble.setProperty("look", "own")
-        self._question = label("", is_wrapping=True)
-        self._question.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse
-            | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
-        inside = QVBoxLayout(bubble)
-        inside.setContentsMargins(16, 10, 16, 10)
-        inside.addWidget(self._question)
-        # A question stands nearer to its answer than to the answer before.
-        self._layout.setContentsMargins(0, 10, 0, 0)
-        row = QHBoxLayout()
-        row.addStretch(1)
-        row.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignBottom)
-        row.addWidget(bubble, 0)
-        self._layout.addLayout(row)
-        copy = self._actions.add("copy", ChatWords.COPY)
-        copy.clicked.connect(self._on_copy_clicked)
-        edit = self._actions.add("edit", ChatWords.EDIT)
-        edit.clicked.connect(lambda: self.edit_wanted.emit(self._message.message_id))
-        self._add_variant_buttons()
-
-    def _fit_bubble(self) -> None:
-        """Make the bubble as wide as its longest line, up to the width of a bubble."""
-        lines = self._question.text().split("\n")
-        width = max(self._question.fontMetrics().horizontalAdvance(line) for line in lines)
-        self._question.setFixedWidth(min(width + 4, MAX_BUBBLE_WIDTH))
-
-    def _build_answer(self) -> None:
-        self._fold = QToolButton()
-        self._fold.setCheckable(True)
-        self._fold.setAccessibleName(DialogWords.SHOW_THINKING)
-        self._fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._fold.setArrowType(Qt.ArrowType.RightArrow)
-        self._fold.toggled.connect(self._on_fold_toggled)
-        self._thinking = label("", "dim", is_wrapping=True)
-        self._thinking.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._thinking.hide()
-        self._layout.addWidget(self._fold)
-        self._layout.addWidget(self._thinking)
-        self._body = MarkdownView(self._palette)
-        self._body.link_clicked.connect(self.link_clicked)
-        self._layout.addWidget(self._body)
-        self._line = label("", "dim")
-        self._line.setWordWrap(True)
-        below = QHBoxLayout()
-        below.setSpacing(8)
-        below.addWidget(self._line, 1)
-        below.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop)
-        self._layout.addLayout(below)
-        again = self._actions.add("regenerate", ChatWords.REGENERATE)
-        again.clicked.connect(self.regenerate_wanted)
-        copy = self._actions.add("copy", ChatWords.COPY)
-        copy.clicked.connect(self._on_copy_clicked)
-        self._add_variant_buttons()
-        self._actions.hide()
-
-    def _add_variant_buttons(self) -> None:
-        self._previous = QToolButton()
-        self._previous.setText("‹")
-        self._previous.setAccessibleName(ChatWords.PREVIOUS_VARIANT)
-        self._previous.clicked.connect(
-            lambda: self.variant_wanted.emit(self._message.message_id, -1)
-        )
-        self._variant = label("", "dim")
-        self._next = QToolButton()
-        self._next.setText("›")
-        self._next.setAccessibleName(ChatWords.NEXT_VARIANT)
-        self._next.clicked.connect(lambda: self.variant_wanted.emit(self._message.message_id, 1))
-        for widget in (self._previous, self._variant, self._next):
-            self._actions.add_widget(widget)
-        self._show_variants()
-
-    def _show_variants(self) -> None:
-        message = self._message
-        has_variants = message.num_variants > 1
-        for widget in (self._previous, self._variant, self._next):
-            widget.setVisible(has_variants)
-        self._variant.setText(phrases.variant_of(message.variant_index, message.num_variants))
-        self._previous.setEnabled(message.variant_index > 0)
-        self._next.setEnabled(message.variant_index + 1 < message.num_variants)
-
-    def _show_answer_text(self, answer: str) -> None:
-        if self._body is None:
-            return
-        if not answer.startswith(self._shown_answer):
-            index = self._layout.indexOf(self._body)
-            self._body.hide()
-            self._body.deleteLater()
-            self._body = MarkdownView(self._palette)
-            self._body.link_clicked.connect(self.link_clicked)
-            self._layout.insertWidget(index, self._body)
-            self._shown_answer = ""
-        new = answer[len(self._shown_answer) :]
-        if new:
-            self._body.append(new)
-        self._shown_answer = answer
-        self._body.setVisible(bool(answer))
-
-    def _show_end(self) -> None:
-        message = self._message
-        if self._body is not None:
-            self._body.finish()
-        ends = {
-            AnswerEnd.LENGTH: ChatWords.LENGTH,
-            AnswerEnd.CONTEXT_FULL: ChatWords.CONTEXT_FULL,
-            AnswerEnd.STOPPED: ChatWords.STOPPED,
-            AnswerEnd.CUT_OFF: ChatWords.CUT_OFF,
-        }
-        parts = [ends.get(message.end, "")]
-        if message.stats is not None:
-            parts += [phrases.stats_line(message.stats), self._note(message.stats)]
-            self._line.setToolTip(phrases.stats_tooltip(message.stats))
-        self._line.setText(phrases.DOT.join(part for part in parts if part))
-        self._actions.show()
-        self._show_variants()
-
-    def _on_fold_toggled(self, is_open: bool) -> None:
-        arrow = Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow
-        self._fold.setArrowType(arrow)
-        self._thinking.setVisible(is_open)
+    def _copied_text(self) -> str:
+        """Return what the button *Copy* takes."""
+        return self._message.text
 
     def _on_copy_clicked(self) -> None:
-        text = self._message.text
-        if self._message.role is Role.ASSISTANT:
-            text = split_thinking(text).answer
-        QGuiApplication.clipboard().setText(text.strip())
+        QGuiApplication.clipboard().setText(self._copied_text().strip())
 
     def enterEvent(self, event: QEnterEvent) -> None:
         """Show the buttons."""

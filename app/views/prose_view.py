@@ -1,4 +1,4 @@
-"""A stretch of flowing text that is as high as it needs to be."""
+"""Stretches of text that are as high as they need to be: rich text that flows."""
 
 from PySide6.QtCore import QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QResizeEvent, QWheelEvent
@@ -26,23 +26,63 @@ th {{ font-weight: 600; }}
 """
 
 
-class ProseView(QTextBrowser):
-    """Rich text without scroll bars whose height follows its content.
+class FittedText(QTextBrowser):
+    """Text without scroll bars whose height follows its content; words break where they must.
 
-    Never loads anything: links only emit ``link_clicked``, resources resolve to nothing.
+    Never loads anything: resources resolve to nothing, links are not opened.
     """
 
-    link_clicked = Signal(str)
-
-    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+    def __init__(self, look: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setProperty("look", "prose")
+        self.setProperty("look", look)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setOpenLinks(False)
         self.setTabChangesFocus(True)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.document().setDocumentMargin(0)
+        self._cut_px = 0
+
+    def cut_bottom(self, cut_px: int) -> None:
+        """Leave out so much at the bottom, where something else is joined on."""
+        if cut_px != self._cut_px:
+            self._cut_px = cut_px
+            self._fit_height()
+
+    def _fit_height(self) -> None:
+        document = self.document()
+        document.setTextWidth(self.viewport().width())
+        height = int(document.size().height() + 0.999) - self._cut_px
+        if self.height() != height or self.minimumHeight() != height:
+            self.setFixedHeight(height)
+
+    def loadResource(self, kind: int, url: QUrl | str) -> object:
+        """Return nothing: text never brings files or pages in."""
+        return None
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the height to the new width."""
+        super().resizeEvent(event)
+        if event.oldSize().width() != event.size().width():
+            self._fit_height()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Leave scrolling to the page."""
+        event.ignore()
+
+    def sizeHint(self) -> QSize:
+        """Return the height of the text."""
+        return QSize(super().sizeHint().width(), self.minimumHeight())
+
+
+class ProseView(FittedText):
+    """Rich text; links only emit ``link_clicked``."""
+
+    link_clicked = Signal(str)
+
+    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+        super().__init__("prose", parent)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
@@ -50,7 +90,6 @@ class ProseView(QTextBrowser):
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.setAccessibleName(ChatWords.ANSWER)
-        self.document().setDocumentMargin(0)
         self.document().setIndentWidth(20)
         self.document().setDefaultStyleSheet(document_style(palette))
         self.anchorClicked.connect(self._on_anchor_clicked)
@@ -76,34 +115,9 @@ class ProseView(QTextBrowser):
         html, self._html = self._html, ""
         self.show_html(html)
 
-    def _fit_height(self) -> None:
-        document = self.document()
-        document.setTextWidth(self.viewport().width())
-        height = int(document.size().height() + 0.999)
-        if self.height() != height or self.minimumHeight() != height:
-            self.setFixedHeight(height)
-
     def _on_selection_changed(self) -> None:
         if self._held_html is not None and not self.textCursor().hasSelection():
             self.show_html(self._held_html)
 
     def _on_anchor_clicked(self, url: QUrl) -> None:
         self.link_clicked.emit(url.toString())
-
-    def loadResource(self, kind: int, url: QUrl | str) -> object:
-        """Return nothing: text never brings files or pages in."""
-        return None
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the height to the new width."""
-        super().resizeEvent(event)
-        if event.oldSize().width() != event.size().width():
-            self._fit_height()
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Leave scrolling to the page."""
-        event.ignore()
-
-    def sizeHint(self) -> QSize:
-        """Return the height of the text."""
-        return QSize(super().sizeHint().width(), self.minimumHeight())

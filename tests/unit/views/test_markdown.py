@@ -2,10 +2,20 @@
 
 import itertools
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.views.markdown import Block, Code, MarkdownStream, Prose, blocks_of
+from app.views.markdown import (
+    MAX_GROUP_CELLS,
+    MAX_GROUP_ITEMS,
+    Block,
+    Code,
+    MarkdownStream,
+    Prose,
+    Table,
+    blocks_of,
+)
 
 SAMPLE = """# Title
 
@@ -33,6 +43,14 @@ print("b")
 
 the end"""
 
+LONG_LIST = "".join(f"- item {number}\n" for number in range(100)) + "\nthe end"
+LONG_NUMBERS = "5. item\n" + "1. item\n" * (2 * MAX_GROUP_ITEMS + 19) + "\nthe end"
+LONG_TABLE = (
+    "| a | b |\n|--:|---|\n"
+    + "".join(f"| {number} | *{number}* |\n" for number in range(130))
+    + "\nthe end"
+)
+
 
 def streamed(pieces: list[str]) -> list[Block]:
     stream = MarkdownStream()
@@ -44,21 +62,78 @@ def streamed(pieces: list[str]) -> list[Block]:
     return [*settled, last] if last else settled
 
 
+def cut_up(text: str, cuts: list[int]) -> list[str]:
+    borders = [0, *sorted({cut for cut in cuts if cut < len(text)}), len(text)]
+    return [text[a:b] for a, b in itertools.pairwise(borders)]
+
+
 @given(st.lists(st.integers(1, len(SAMPLE) - 1), max_size=40))
 def test_stream_in_any_pieces_gives_the_same_blocks(cuts: list[int]) -> None:
-    borders = [0, *sorted(set(cuts)), len(SAMPLE)]
-    pieces = [SAMPLE[a:b] for a, b in itertools.pairwise(borders)]
-    assert streamed(pieces) == blocks_of(SAMPLE)
+    assert streamed(cut_up(SAMPLE, cuts)) == blocks_of(SAMPLE)
+
+
+@pytest.mark.parametrize("text", [LONG_LIST, LONG_NUMBERS, LONG_TABLE])
+@given(cuts=st.lists(st.integers(1, 4000), max_size=40))
+@settings(max_examples=25, deadline=None)
+def test_stream_of_long_block_in_any_pieces_gives_the_same_groups(
+    text: str, cuts: list[int]
+) -> None:
+    assert streamed(cut_up(text, cuts)) == blocks_of(text)
+
+
+def test_blocks_of_long_list_are_groups_that_keep_their_numbers() -> None:
+    first, second, third, end = blocks_of(LONG_NUMBERS)
+    assert isinstance(first, Prose)
+    assert isinstance(second, Prose)
+    assert isinstance(third, Prose)
+    assert first.html.startswith('<ol start="5">')
+    assert second.html.startswith(f'<ol start="{5 + MAX_GROUP_ITEMS}">')
+    assert third.html.startswith(f'<ol start="{5 + 2 * MAX_GROUP_ITEMS}">')
+    assert third.html.count("<li>") == 20
+    assert end == Prose("<p>the end</p>\n")
+
+
+def test_blocks_of_long_table_are_groups_with_all_rows_in_order() -> None:
+    *groups, end = blocks_of(LONG_TABLE)
+    tables = [group for group in groups if isinstance(group, Table)]
+    assert len(tables) == len(groups) > 2
+    assert [table.is_continued for table in tables] == [False] + [True] * (len(tables) - 1)
+    rows = [row for table in tables for row in table.rows]
+    assert rows == [(f"{number}", f"<em>{number}</em>") for number in range(130)]
+    assert max(len(table.rows) * 2 for table in tables) <= MAX_GROUP_CELLS
+    assert {table.aligns for table in tables} == {("right", "")}
+    assert end == Prose("<p>the end</p>\n")
+
+
+def test_stream_of_long_table_keeps_only_its_last_rows() -> None:
+    stream = MarkdownStream()
+    stream.append("| a | b |\n|--:|---|\n")
+    for number in range(1000):
+        stream.append(f"| {number} | x |\n")
+    assert len(stream.tail) < 1000
+
+
+@pytest.mark.parametrize("depth", [5, 20, 31, 32, 33, 500])
+def test_blocks_of_deep_quotes_show_their_text(depth: int) -> None:
+    (block,) = blocks_of(">" * depth + " the <deep> text")
+    assert isinstance(block, Prose)
+    assert "the &lt;deep&gt; text" in block.html
+
+
+@pytest.mark.parametrize("depth", [9, 10, 11, 16, 17, 60])
+def test_blocks_of_deep_list_show_every_item(depth: int) -> None:
+    blocks = blocks_of("\n".join("  " * level + f"- item{level}." for level in range(depth)))
+    text = "".join(block.html for block in blocks if isinstance(block, Prose))
+    assert all(f"item{level}." in text for level in range(depth))
 
 
 def test_blocks_of_sample_has_each_kind() -> None:
     blocks = blocks_of(SAMPLE)
     assert [type(block) for block in blocks] == [
-        Prose, Prose, Prose, Code, Prose, Prose, Code, Prose,
+        Prose, Prose, Prose, Code, Table, Prose, Code, Prose,
     ]  # fmt: skip
     assert blocks[3] == Code('print("a")\n\nprint("b")', "python")
-    assert isinstance(blocks[4], Prose)
-    assert "<td>1</td>" in blocks[4].html
+    assert blocks[4] == Table(("a", "b"), (("1", "2"),), ("", ""))
 
 
 def test_blocks_of_html_shows_it_as_text() -> None:

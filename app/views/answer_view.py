@@ -1,0 +1,151 @@
+"""An answer with its thinking and with what it took."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QToolButton
+
+from app.state.chat_values import AnswerEnd, Message
+from app.state.thinking import ThoughtSplit, split_thinking
+from app.text import phrases
+from app.text.view_words import DialogWords
+from app.text.words import ChatWords
+from app.theme.palette import Palette
+from app.views.markdown_view import MarkdownView
+from app.views.message_view import MessageView
+from app.views.pieces import label
+from app.views.plain_text import LongText
+from runtime.protocol.chat import GenerationStats
+
+
+class AnswerView(MessageView):
+    """One answer, growing while it is written.
+
+    ``note`` says what has to be added to the line under an answer, if anything.
+    """
+
+    def __init__(
+        self, message: Message, palette: Palette, note: Callable[[GenerationStats], str]
+    ) -> None:
+        super().__init__(message, palette)
+        self._note = note
+        self._shown_answer = ""
+        self._fold: QToolButton | None = None
+        self._thinking: LongText | None = None
+        self._thought = ""
+        self._body = self._make_body()
+        self._column.addWidget(self._body)
+        self._line = label("", "dim", is_wrapping=True)
+        below = QHBoxLayout()
+        below.setSpacing(8)
+        below.addWidget(self._line, 1)
+        below.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop)
+        self._column.addLayout(below)
+        again = self._actions.add("regenerate", ChatWords.REGENERATE)
+        again.clicked.connect(self.regenerate_wanted)
+        copy = self._actions.add("copy", ChatWords.COPY)
+        copy.clicked.connect(self._on_copy_clicked)
+        self._actions.hide()
+        self.show_message(message)
+
+    @property
+    def body(self) -> MarkdownView:
+        """The answer without its thinking."""
+        return self._body
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether nothing is left to be drawn later."""
+        return self._body.is_drawn and (self._thinking is None or self._thinking.is_drawn)
+
+    def show_message(self, message: Message) -> None:
+        """Show the answer as it is now; one that grew is continued, not drawn anew."""
+        super().show_message(message)
+        is_growing = message.end is AnswerEnd.GROWING
+        split = split_thinking(message.text)
+        self._show_thinking(split, is_growing=is_growing)
+        self._show_answer_text(split.answer)
+        if not is_growing:
+            self._show_end()
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        super().show_palette(palette)
+        self._body.show_palette(palette)
+
+    def _make_body(self) -> MarkdownView:
+        body = MarkdownView(self._palette)
+        body.link_clicked.connect(self.link_clicked)
+        body.drew.connect(self.drew)
+        return body
+
+    def _show_thinking(self, split: ThoughtSplit, *, is_growing: bool) -> None:
+        self._thought = split.thinking
+        if self._fold is None:
+            if not split.thinking:
+                return
+            self._fold = self._make_fold()
+        self._fold.setVisible(bool(split.thinking))
+        if split.is_open:
+            name = ChatWords.THINKING if is_growing else ChatWords.STOPPED_THINKING
+        else:
+            name = ChatWords.THOUGHT
+        self._fold.setText(name)
+        if self._thinking is not None and self._fold.isChecked():
+            self._thinking.show_text(split.thinking)
+
+    def _make_fold(self) -> QToolButton:
+        fold = QToolButton()
+        fold.setCheckable(True)
+        fold.setAccessibleName(DialogWords.SHOW_THINKING)
+        fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        fold.setArrowType(Qt.ArrowType.RightArrow)
+        fold.toggled.connect(self._on_fold_toggled)
+        self._column.insertWidget(0, fold)
+        return fold
+
+    def _show_answer_text(self, answer: str) -> None:
+        if not answer.startswith(self._shown_answer):
+            index = self._column.indexOf(self._body)
+            self._body.hide()
+            self._body.deleteLater()
+            self._body = self._make_body()
+            self._column.insertWidget(index, self._body)
+            self._shown_answer = ""
+        new = answer[len(self._shown_answer) :]
+        if new:
+            self._body.append(new)
+        self._shown_answer = answer
+        self._body.setVisible(bool(answer))
+
+    def _show_end(self) -> None:
+        message = self._message
+        self._body.finish()
+        ends = {
+            AnswerEnd.LENGTH: ChatWords.LENGTH,
+            AnswerEnd.CONTEXT_FULL: ChatWords.CONTEXT_FULL,
+            AnswerEnd.STOPPED: ChatWords.STOPPED,
+            AnswerEnd.CUT_OFF: ChatWords.CUT_OFF,
+        }
+        parts = [ends.get(message.end, "")]
+        if message.stats is not None:
+            parts += [phrases.stats_line(message.stats), self._note(message.stats)]
+            self._line.setToolTip(phrases.stats_tooltip(message.stats))
+        self._line.setText(phrases.DOT.join(part for part in parts if part))
+        self._actions.show()
+        self._actions.show_variants(message.variant_index, message.num_variants)
+
+    def _copied_text(self) -> str:
+        return split_thinking(self._message.text).answer
+
+    def _on_fold_toggled(self, is_open: bool) -> None:
+        if self._fold is not None:
+            arrow = Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow
+            self._fold.setArrowType(arrow)
+        if self._thinking is None:
+            self._thinking = LongText("thought", ChatWords.THOUGHT)
+            self._column.insertWidget(1, self._thinking)
+        if is_open:
+            self.unfolded.emit()
+            self._thinking.show_text(self._thought)
+        self._thinking.setVisible(is_open)

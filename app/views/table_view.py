@@ -1,0 +1,170 @@
+"""A table of an answer: drawn in groups of rows, moved sideways where it is too wide."""
+
+import html
+import re
+import time
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QFont, QFontMetrics, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+
+from app.text.view_words import TableWords
+from app.theme.palette import Palette
+from app.views.markdown import Table
+from app.views.prose_view import ProseView
+from app.views.table_layout import column_widths
+
+SLICE_S = 0.02
+_PADDING_PX = 15
+"""Both sides of a cell and its line."""
+_JOINT_PX = 2
+"""The lines at the end of a group, which the next group draws again."""
+_TAG = re.compile(r"<[^>]+>")
+
+
+class TableView(QScrollArea):
+    """One table that grows at its end, a group of rows at a time.
+
+    The columns are as wide as the first group wants them; later rows keep to that, so that what is
+    drawn need not be drawn again.
+    """
+
+    link_clicked = Signal(str)
+
+    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._palette = palette
+        self._groups: list[Table] = []
+        self._views: list[ProseView] = []
+        self._natural: list[int] = []
+        self._widths: list[int] = []
+        self._stale: list[int] = []
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName(TableWords.TABLE)
+        inside = QWidget()
+        self._layout = QVBoxLayout(inside)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(0)
+        self.setWidget(inside)
+        inside.installEventFilter(self)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(0)
+        self._timer.timeout.connect(self._draw_stale)
+
+    def views(self) -> list[ProseView]:
+        """Return the groups of rows, top to bottom."""
+        return list(self._views)
+
+    def show_group(self, index: int, table: Table) -> None:
+        """Show a group of rows: the last one anew, or one more."""
+        if index == len(self._groups):
+            self._groups.append(table)
+            view = ProseView(self._palette)
+            view.link_clicked.connect(self.link_clicked)
+            view.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+            if self._views:
+                self._views[-1].cut_bottom(_JOINT_PX)
+            self._views.append(view)
+            self._layout.addWidget(view)
+        self._groups[index] = table
+        if index == 0:
+            self._natural = _natural_widths(table, self.font())
+            self._widths = column_widths(self._natural, self._room())
+        self._draw(index)
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self._palette = palette
+        for view in self._views:
+            view.show_palette(palette)
+
+    def _room(self) -> int:
+        return self.viewport().width() - 2
+
+    def _draw(self, index: int) -> None:
+        view = self._views[index]
+        view.setFixedWidth(sum(self._widths) + 2)
+        view.show_html(_html(self._groups[index], self._widths, has_head=index == 0))
+        self._fit_height()
+
+    def _draw_stale(self) -> None:
+        """Draw groups in their new widths, for a slice of time."""
+        end_s = time.perf_counter() + SLICE_S
+        while self._stale:
+            self._draw(self._stale.pop(0))
+            if time.perf_counter() > end_s:
+                self._timer.start()
+                return
+
+    def _fit_height(self) -> None:
+        height = sum(view.minimumHeight() for view in self._views)
+        bar = self.horizontalScrollBar()
+        if sum(self._widths) + 2 > self.viewport().width():
+            height += bar.sizeHint().height()
+        if self.minimumHeight() != height or self.height() != height:
+            self.setFixedHeight(height)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take the height of the groups when one of them has changed its own."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._fit_height()
+        return super().eventFilter(watched, event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fit the columns to the room there is."""
+        super().resizeEvent(event)
+        widths = column_widths(self._natural, self._room())
+        if widths != self._widths:
+            self._widths = widths
+            self._stale = list(range(len(self._views)))
+            self._timer.start()
+        self._fit_height()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Move the table sideways; leave scrolling up and down to the page."""
+        turn = event.angleDelta()
+        if abs(turn.x()) > abs(turn.y()):
+            super().wheelEvent(event)
+        else:
+            event.ignore()
+
+    def sizeHint(self) -> QSize:
+        """Return the height of all groups."""
+        return QSize(super().sizeHint().width(), self.minimumHeight())
+
+
+def _natural_widths(table: Table, font: QFont) -> list[int]:
+    """Return how wide each column is without breaks."""
+    bold = QFont(font)
+    bold.setWeight(QFont.Weight.DemiBold)
+    widths = [_width(cell, QFontMetrics(bold)) for cell in table.head]
+    metrics = QFontMetrics(font)
+    for row in table.rows:
+        for column, cell in enumerate(row[: len(widths)]):
+            widths[column] = max(widths[column], _width(cell, metrics))
+    return [width + _PADDING_PX for width in widths]
+
+
+def _width(cell: str, metrics: QFontMetrics) -> int:
+    return metrics.horizontalAdvance(html.unescape(_TAG.sub("", cell))[:200])
+
+
+def _html(table: Table, widths: Sequence[int], *, has_head: bool) -> str:
+    rows = [_row("td", row, table.aligns, widths) for row in table.rows]
+    if has_head:
+        rows.insert(0, _row("th", table.head, table.aligns, widths))
+    body = "".join(rows)
+    return f'<table cellspacing="0" width="{sum(widths)}" style="margin: 0">{body}</table>'
+
+
+def _row(tag: str, cells: Sequence[str], aligns: Sequence[str], widths: Sequence[int]) -> str:
+    found = "".join(
+        f'<{tag} width="{width}" align="{align or "left"}">{cell}</{tag}>'
+        for cell, align, width in zip(cells, aligns, widths, strict=False)
+    )
+    return f"<tr>{found}</tr>"
