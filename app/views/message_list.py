@@ -163,7 +163,8 @@ class MessageList(QScrollArea):
         self._palette = palette
         for view in self._views:
             view.show_palette(palette)
-        self._draw()
+        if len(self._views) < len(self._wanted()):
+            self._drawing.start()
 
     def _wanted(self) -> tuple[Message, ...]:
         return self._messages[-self._max_drawn :]

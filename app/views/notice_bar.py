@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAccessible, QAccessibleEvent, QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
@@ -30,6 +30,8 @@ class NoticeSource(enum.Enum):
 
 class NoticeRow(QFrame):
     """The notice of one source; hidden while there is none."""
+
+    closed = Signal()
 
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -101,6 +103,7 @@ class NoticeRow(QFrame):
 
     def _on_close_clicked(self) -> None:
         self.hide()
+        self.closed.emit()
         if self._on_closed is not None:
             self._on_closed()
 
@@ -116,7 +119,7 @@ class NoticeBar(QWidget):
         self._palette = palette
         self._rows: dict[NoticeSource, NoticeRow] = {}
         self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(16, 0, 16, 0)
+        self._fit_margins()
         self._layout.setSpacing(6)
 
     def text(self) -> str:
@@ -144,15 +147,23 @@ class NoticeBar(QWidget):
             row = self._rows[source] = NoticeRow(self._palette)
             order = [each for each in NoticeSource if each in self._rows]
             self._layout.insertWidget(order.index(source), row)
+            row.closed.connect(self._fit_margins)
         self._rows[source].show_notice(
             text, actions, detail=detail, is_error=is_error, on_closed=on_closed
         )
+        self._fit_margins()
 
     def clear(self, *sources: NoticeSource) -> None:
         """Hide the notices of these sources; without any, all notices."""
         for source in sources or tuple(self._rows):
             if source in self._rows:
                 self._rows[source].hide()
+        self._fit_margins()
+
+    def _fit_margins(self) -> None:
+        """Take room only while there is a notice."""
+        above = 10 if any(not row.isHidden() for row in self._rows.values()) else 0
+        self._layout.setContentsMargins(16, above, 16, 0)
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""

@@ -18,6 +18,8 @@ from app.views.table_layout import column_widths
 SLICE_S = 0.02
 _PADDING_PX = 15
 """Both sides of a cell and its line."""
+_STEP_PX = 16
+"""Columns are wider than their text by less than this."""
 _JOINT_PX = 2
 """The lines at the end of a group, which the next group draws again."""
 _TAG = re.compile(r"<[^>]+>")
@@ -26,8 +28,8 @@ _TAG = re.compile(r"<[^>]+>")
 class TableView(QScrollArea):
     """One table that grows at its end, a group of rows at a time.
 
-    The columns are as wide as the first group wants them; later rows keep to that, so that what is
-    drawn need not be drawn again.
+    Where new rows want wider columns, the groups before are drawn again, a slice at a time; columns
+    grow in steps, so that this is rare.
     """
 
     link_clicked = Signal(str)
@@ -72,9 +74,7 @@ class TableView(QScrollArea):
             self._views.append(view)
             self._layout.addWidget(view)
         self._groups[index] = table
-        if index == 0:
-            self._natural = _natural_widths(table, self.font())
-            self._widths = column_widths(self._natural, self._room())
+        self._widen(_natural_widths(table, self.font()))
         self._draw(index)
 
     def show_palette(self, palette: Palette) -> None:
@@ -82,6 +82,20 @@ class TableView(QScrollArea):
         self._palette = palette
         for view in self._views:
             view.show_palette(palette)
+
+    def _widen(self, natural: list[int]) -> None:
+        """Give the columns the room that new rows want."""
+        number = max(len(natural), len(self._natural))
+        old, new = (each + [0] * (number - len(each)) for each in (self._natural, natural))
+        self._natural = [max(pair) for pair in zip(old, new, strict=True)]
+        self._fit_columns()
+
+    def _fit_columns(self) -> None:
+        widths = column_widths(self._natural, self._room())
+        if widths != self._widths:
+            self._widths = widths
+            self._stale = list(range(len(self._views)))
+            self._timer.start()
 
     def _room(self) -> int:
         return self.viewport().width() - 2
@@ -118,11 +132,7 @@ class TableView(QScrollArea):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fit the columns to the room there is."""
         super().resizeEvent(event)
-        widths = column_widths(self._natural, self._room())
-        if widths != self._widths:
-            self._widths = widths
-            self._stale = list(range(len(self._views)))
-            self._timer.start()
+        self._fit_columns()
         self._fit_height()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -147,7 +157,7 @@ def _natural_widths(table: Table, font: QFont) -> list[int]:
     for row in table.rows:
         for column, cell in enumerate(row[: len(widths)]):
             widths[column] = max(widths[column], _width(cell, metrics))
-    return [width + _PADDING_PX for width in widths]
+    return [-(-width // _STEP_PX) * _STEP_PX + _PADDING_PX for width in widths]
 
 
 def _width(cell: str, metrics: QFontMetrics) -> int:

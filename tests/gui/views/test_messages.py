@@ -256,3 +256,21 @@ def test_thinking_of_any_length_opens_at_once(messages: MessageList, qtbot: QtBo
     view._fold.click()
     qtbot.waitUntil(lambda: messages.is_drawn, timeout=20_000)
     assert gaps.stop() < 3 * MAX_GAP_S
+
+
+def test_later_rows_that_are_wider_widen_the_whole_table(
+    messages: MessageList, qtbot: QtBot
+) -> None:
+    text = "| a | b |\n|---|---|\n" + "".join(
+        f"| {10 ** (each // 20)} | x |\n" for each in range(200)
+    )
+    messages.show_messages([question("q"), answer(text)], is_other_chat=True)
+    (table,) = messages.findChildren(TableView)
+    qtbot.waitUntil(lambda: messages.is_drawn and len(table.views()) > 3)
+    qtbot.waitUntil(lambda: len({view.width() for view in table.views()}) == 1)
+    first, last = table.views()[0], table.views()[-1]
+    assert "1000000000" in last.toPlainText()
+    one_line = last.fontMetrics().height()
+    num_rows = 50
+    assert last.height() < num_rows * 2 * one_line
+    assert first.width() > 10 * last.fontMetrics().horizontalAdvance("0")
