@@ -111,6 +111,7 @@ class Program(QObject):
 
     def open_folder(self, folder: str) -> None:
         """Look at a folder on the Models page."""
+        self.window.notice.clear(NoticeSource.DROP)
         self.window.show_page(Page.MODELS)
         self.session.drop_folder(folder)
 
@@ -169,7 +170,7 @@ class Program(QObject):
             SettingWords.CHATS_FILE: str(self.folders.data),
             SettingWords.LOG_FILE: str(self.folders.logs),
         }
-        return SettingsView(self.settings, files)
+        return SettingsView(self.settings, self.session, files)
 
     def _connect(self) -> None:
         window, session, chat = self.window, self.session, self.chat
@@ -189,6 +190,11 @@ class Program(QObject):
         self.settings.changed.connect(self._on_settings_changed)
         self.settings.noticed.connect(self._show_setting_notices)
         self._drop.folder_dropped.connect(self.open_folder)
+        self._drop.refused.connect(
+            lambda: window.notice.show_notice(
+                NoticeSource.DROP, ShellWords.DROP_ONLY_FOLDERS, is_error=False
+            )
+        )
         window.new_chat_wanted.connect(self._on_new_chat_wanted)
         window.stop_wanted.connect(self._on_stop_wanted)
         window.search_wanted.connect(self._on_search_wanted)

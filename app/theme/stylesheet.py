@@ -156,6 +156,10 @@ QFrame[look="dropzone"] {{
   border: 2px dashed {p.line}; border-radius: {metrics.CARD_RADIUS}px; background: transparent;
 }}
 QFrame[look="dropzone"][isWelcome="true"] {{ border: 2px dashed {p.accent}; background: {p.own}; }}
+QLabel[look="drophint"] {{
+  background: {p.own}; border: 2px dashed {p.accent}; border-radius: {metrics.CARD_RADIUS}px;
+  font-size: {metrics.FIGURE_PX}px;
+}}
 QFrame[look="separator"] {{ background: {p.line}; max-height: 1px; border: 0; }}
 """
 

@@ -2,9 +2,9 @@
 
 from PySide6.QtCore import QEvent, QMimeData, QObject, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
-from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QLabel, QWidget
 
-from app.text.words import ModelWords
+from app.text.words import ModelWords, ShellWords
 from app.views.pieces import button, label, set_look
 
 
@@ -19,34 +19,57 @@ def dropped_path(data: QMimeData) -> str:
 class DropTarget(QObject):
     """Makes a whole widget take one dropped folder; files are taken too, and then explained.
 
-    Installed as event filter on the widget, whose children then need not know of it.
+    Installed as event filter on the widget, whose children then need not know of it. What cannot be
+    taken is taken all the same, so that the person can be told why.
     """
 
     folder_dropped = Signal(str)
+    refused = Signal()
+    """Several things were dropped, or something that is not on this PC."""
     hover_changed = Signal(bool)
 
     def __init__(self, widget: QWidget) -> None:
         super().__init__(widget)
+        self._widget = widget
+        self.hint = QLabel(widget)
+        """Says over the widget what will happen, while something is dragged over it."""
+        self.hint.setProperty("look", "drophint")
+        self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.hint.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self.hint.hide()
         widget.setAcceptDrops(True)
         widget.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Take what is dropped."""
         if isinstance(event, QDropEvent) and event.type() == QEvent.Type.Drop:
-            self.hover_changed.emit(False)
+            self._end_hover()
+            event.acceptProposedAction()
             if path := dropped_path(event.mimeData()):
-                event.acceptProposedAction()
                 self.folder_dropped.emit(path)
+            else:
+                self.refused.emit()
             return True
         if isinstance(event, QDragEnterEvent | QDragMoveEvent):
-            if dropped_path(event.mimeData()):
+            if event.mimeData().hasUrls():
                 event.acceptProposedAction()
-                self.hover_changed.emit(True)
+                self._hover(is_welcome=bool(dropped_path(event.mimeData())))
             return True
         if event.type() == QEvent.Type.DragLeave:
-            self.hover_changed.emit(False)
+            self._end_hover()
             return True
         return False
+
+    def _hover(self, *, is_welcome: bool) -> None:
+        self.hint.setText(ShellWords.DROP_HERE if is_welcome else ShellWords.DROP_ONLY_FOLDERS)
+        self.hint.setGeometry(self._widget.rect().adjusted(24, 24, -24, -24))
+        self.hint.raise_()
+        self.hint.show()
+        self.hover_changed.emit(is_welcome)
+
+    def _end_hover(self) -> None:
+        self.hint.hide()
+        self.hover_changed.emit(False)
 
 
 class DropZone(QFrame):

@@ -19,7 +19,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.settings import SettingsState, ThemeChoice
+from app.state.sampling import sampling_for
+from app.state.session import Session
+from app.state.settings import Settings, SettingsState, ThemeChoice
 from app.text.monitor_words import DriveWords
 from app.text.view_words import DialogWords
 from app.text.words import SettingWords
@@ -33,10 +35,16 @@ class SettingsView(QWidget):
     """Shows ``SettingsState`` and changes it as the person types; nothing has to be saved."""
 
     def __init__(
-        self, settings: SettingsState, files: dict[str, str], parent: QWidget | None = None
+        self,
+        settings: SettingsState,
+        session: Session,
+        files: dict[str, str],
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._settings = settings
+        self._session = session
+        self._shown_report = session.loaded_report
         self.setProperty("look", "page")
         self._rows = 0
         column = QWidget()
@@ -75,6 +83,7 @@ class SettingsView(QWidget):
         self._typing.setInterval(TYPING_PAUSE_MS)
         self._typing.timeout.connect(self._save)
         settings.changed.connect(self._show_values)
+        session.changed.connect(self._on_session_changed)
         self._show_values()
 
     def _card(self, heading: str) -> QGridLayout:
@@ -124,6 +133,12 @@ class SettingsView(QWidget):
         self._system.setTabChangesFocus(True)
         self._system.textChanged.connect(self._typing_begun)
         self._row(grid, SettingWords.SYSTEM_PROMPT, self._system)
+        self._is_of_model = QCheckBox(SettingWords.SAMPLING_OF_MODEL)
+        self._is_of_model.clicked.connect(self._save)
+        self._row(grid, SettingWords.SAMPLING, self._is_of_model)
+        self._is_of_model.setAccessibleName(SettingWords.SAMPLING_OF_MODEL)
+        self._sampling_hint = label("", "dim", is_wrapping=True)
+        grid.addWidget(self._sampling_hint, grid.rowCount(), 1)
         self._temperature = self._decimal(0.0, 5.0, 0.1)
         self._row(grid, SettingWords.TEMPERATURE, self._temperature, SettingWords.TEMPERATURE_HINT)
         self._top_p = self._decimal(0.01, 1.0, 0.05)
@@ -183,30 +198,51 @@ class SettingsView(QWidget):
 
     def _show_values(self) -> None:
         values = self._settings.values
-        sampling = values.sampling
+        self._show_sampling(values)
+        with QSignalBlocker(self._price), QSignalBlocker(self._drive_limit):
+            self._price.setValue(values.energy_price_per_kwh)
+            self._drive_limit.setValue(round(values.max_drive_energy_ratio * 100))
+        self._theme.setCurrentIndex(self._theme.findData(values.theme))
+        self._load_last.setChecked(values.load_last_model)
+        self._currency.setText(values.currency)
+        if self._system.toPlainText() != values.system_prompt:
+            with QSignalBlocker(self._system):
+                self._system.setPlainText(values.system_prompt)
+
+    def _show_sampling(self, values: Settings) -> None:
+        """Show the sampling in force; it can be changed where it is the person's own."""
+        report = self._shown_report
+        sampling = sampling_for(values, report)
+        is_of_model = values.is_sampling_of_model
         for field, number in (
             (self._temperature, sampling.temperature),
             (self._top_p, sampling.top_p),
             (self._min_p, sampling.min_p),
             (self._penalty, sampling.repetition_penalty),
-            (self._price, values.energy_price_per_kwh),
         ):
             with QSignalBlocker(field):
                 field.setValue(number)
+            field.setEnabled(not is_of_model)
         for whole_field, whole in (
             (self._top_k, sampling.top_k),
             (self._max_tokens, sampling.max_tokens),
-            (self._drive_limit, round(values.max_drive_energy_ratio * 100)),
         ):
             with QSignalBlocker(whole_field):
                 whole_field.setValue(whole)
-        self._theme.setCurrentIndex(self._theme.findData(values.theme))
-        self._load_last.setChecked(values.load_last_model)
+        self._top_k.setEnabled(not is_of_model)
+        self._is_of_model.setChecked(is_of_model)
+        says_nothing = is_of_model and report is not None and report.sampling is None
+        self._sampling_hint.setText(
+            SettingWords.SAMPLING_NOT_SAID if says_nothing else SettingWords.SAMPLING_OF_MODEL_HINT
+        )
         self._seed.setText("" if sampling.seed is None else str(sampling.seed))
-        self._currency.setText(values.currency)
-        if self._system.toPlainText() != values.system_prompt:
-            with QSignalBlocker(self._system):
-                self._system.setPlainText(values.system_prompt)
+
+    def _on_session_changed(self) -> None:
+        """Show what another model's makers recommend."""
+        report = self._session.loaded_report
+        if report != self._shown_report:
+            self._shown_report = report
+            self._show_sampling(self._settings.values)
 
     def _typing_begun(self) -> None:
         self._typing.start()
@@ -214,13 +250,18 @@ class SettingsView(QWidget):
     def _save(self) -> None:
         self._typing.stop()
         seed = self._seed.text().strip()
+        values = self._settings.values
+        own = {
+            "temperature": round(self._temperature.value(), 4),
+            "top_p": round(self._top_p.value(), 4),
+            "top_k": self._top_k.value(),
+            "min_p": round(self._min_p.value(), 4),
+            "repetition_penalty": round(self._penalty.value(), 4),
+        }
         sampling = msgspec.structs.replace(
-            self._settings.values.sampling,
-            temperature=round(self._temperature.value(), 4),
-            top_p=round(self._top_p.value(), 4),
-            top_k=self._top_k.value(),
-            min_p=round(self._min_p.value(), 4),
-            repetition_penalty=round(self._penalty.value(), 4),
+            values.sampling,
+            # Otherwise these fields show what the model's makers recommend.
+            **({} if values.is_sampling_of_model else own),
             max_tokens=self._max_tokens.value(),
             seed=int(seed) if seed.isdecimal() else None,
         )
@@ -228,8 +269,9 @@ class SettingsView(QWidget):
             theme=ThemeChoice(self._theme.currentData()),
             load_last_model=self._load_last.isChecked(),
             system_prompt=self._system.toPlainText().strip(),
+            is_sampling_of_model=self._is_of_model.isChecked(),
             sampling=sampling,
             max_drive_energy_ratio=self._drive_limit.value() / 100,
             energy_price_per_kwh=round(self._price.value(), 4),
-            currency=self._currency.text().strip() or self._settings.values.currency,
+            currency=self._currency.text().strip() or values.currency,
         )

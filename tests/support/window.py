@@ -60,13 +60,20 @@ class WindowDriver:
         """Press a key in the window."""
         QTest.keyClick(self.program.window, key, modifier)
 
-    def drop(self, path: Path) -> None:
-        """Drop a folder or file on the middle of the window."""
+    def drag(self, *paths: Path) -> QMimeData:
+        """Drag folders or files over the middle of the window."""
         data = QMimeData()
-        data.setUrls([QUrl.fromLocalFile(str(path))])
+        data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
         how = (Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
         enter = QDragEnterEvent(QPoint(400, 300), Qt.DropAction.CopyAction, data, *how)
         QApplication.sendEvent(self.program.window, enter)
+        assert enter.isAccepted()
+        return data
+
+    def drop(self, *paths: Path) -> None:
+        """Drop folders or files on the middle of the window."""
+        data = self.drag(*paths)
+        how = (Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
         event = QDropEvent(QPointF(400, 300), Qt.DropAction.CopyAction, data, *how)
         QApplication.sendEvent(self.program.window, event)
 
