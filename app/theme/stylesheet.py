@@ -119,6 +119,7 @@ QLineEdit, QPlainTextEdit, QSpinBox, QDoubleSpinBox, QComboBox {{
 QLineEdit:focus, QPlainTextEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
   border: 1px solid {p.focus};
 }}
+QSpinBox:disabled, QDoubleSpinBox:disabled {{ color: {p.dim}; background: {p.background}; }}
 QComboBox::drop-down {{ border: 0; width: 26px; }}
 QComboBox QAbstractItemView {{
   background: {p.surface}; border: 1px solid {p.line}; selection-background-color: {p.own};
@@ -157,7 +158,7 @@ QFrame[look="dropzone"] {{
 }}
 QFrame[look="dropzone"][isWelcome="true"] {{ border: 2px dashed {p.accent}; background: {p.own}; }}
 QLabel[look="drophint"] {{
-  background: {p.own}; border: 2px dashed {p.accent}; border-radius: {metrics.CARD_RADIUS}px;
+  background: {p.surface}; border: 2px dashed {p.accent}; border-radius: {metrics.CARD_RADIUS}px;
   font-size: {metrics.FIGURE_PX}px;
 }}
 QFrame[look="separator"] {{ background: {p.line}; max-height: 1px; border: 0; }}

@@ -1,11 +1,14 @@
 """Dropping a model folder: the dashed field on the Models page, and anywhere on the window."""
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, QObject, QRect, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QLabel, QWidget
 
 from app.text.words import ModelWords, ShellWords
 from app.views.pieces import button, label, set_look
+
+
+HINT_SIZE = (480, 140)
 
 
 def dropped_path(data: QMimeData) -> str:
@@ -62,7 +65,9 @@ class DropTarget(QObject):
 
     def _hover(self, *, is_welcome: bool) -> None:
         self.hint.setText(ShellWords.DROP_HERE if is_welcome else ShellWords.DROP_ONLY_FOLDERS)
-        self.hint.setGeometry(self._widget.rect().adjusted(24, 24, -24, -24))
+        place = QRect(0, 0, *HINT_SIZE)
+        place.moveCenter(self._widget.rect().center())
+        self.hint.setGeometry(place)
         self.hint.raise_()
         self.hint.show()
         self.hover_changed.emit(is_welcome)
