@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QLabel, QWidget
 from app.text.words import ModelWords, ShellWords
 from app.views.pieces import button, label, set_look
 
-
 HINT_SIZE = (480, 140)
 
 
