@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -44,6 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(_home_variables(Path(scratch.name)))
     os.environ.update(_OFFLINE)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Started in the background of a shell: programs under test would inherit the deafness.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

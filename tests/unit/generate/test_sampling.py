@@ -40,7 +40,7 @@ def reference(logits: list[float], settings: SamplingSettings) -> dict[int, floa
     kept: list[int] = []
     mass = 0.0
     for i in order:
-        if kept and mass >= settings.top_p * (1 - 1e-12):
+        if kept and settings.top_p < 1 and mass >= settings.top_p * (1 - 1e-12):
             break
         kept.append(i)
         mass += weights[i] / total
