@@ -157,6 +157,23 @@ class TestState:
         state.close()
         assert SettingsState(path).values.currency == "CHF"
 
+    def test_save_that_fails_again_for_the_same_reason_is_told_once(
+        self, path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(settings_module, "write_whole", refuse)
+        state = SettingsState(path)
+        told: list[object] = []
+        state.noticed.connect(told.append)
+        state.change(currency="CHF")
+        state.save()
+        state.change(currency="$")
+        state.save()
+        assert len(told) == 1
+        assert [notice.problem for notice in state.notices] == [SettingProblem.NOT_SAVED]
+
     def test_reset_keeps_the_model_and_the_window(self, path: Path, qtbot: QtBot) -> None:
         state = SettingsState(path)
         state.change(last_folder="/m", window_geometry="abc", theme=ThemeChoice.DARK)
