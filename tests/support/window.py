@@ -57,7 +57,9 @@ class WindowDriver:
         key: Qt.Key,
         modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
     ) -> None:
-        """Press a key in the window."""
+        """Press a key in the window, which must be the active one for its shortcuts."""
+        self.program.window.activateWindow()
+        self.qtbot.waitUntil(self.program.window.isActiveWindow, timeout=START_MS)
         QTest.keyClick(self.program.window, key, modifier)
 
     def drag(self, *paths: Path) -> QMimeData:

@@ -22,10 +22,17 @@ def start_window(qtbot: QtBot, tmp_path: Path) -> Iterator[StartWindow]:
     drivers: list[WindowDriver] = []
 
     def start(
-        answers: list[str] | None = None, rate: float = 200.0, *, is_loading: bool = True
+        answers: list[str] | None = None,
+        rate: float = 200.0,
+        *,
+        is_loading: bool = True,
+        prompt_rate: float = 2000.0,
     ) -> WindowDriver:
         path = tmp_path / "script.json"
-        path.write_text(json.dumps({"answers": answers} if answers else {}), encoding="utf-8")
+        script: dict[str, object] = {"prompt_tokens_per_s": prompt_rate}
+        path.write_text(
+            json.dumps({**script, "answers": answers} if answers else script), encoding="utf-8"
+        )
         folder = tmp_path / "a model"
         folder.mkdir(exist_ok=True)
         options = StartOptions(

@@ -41,7 +41,7 @@ def retry_buttons(window: WindowDriver) -> list[QPushButton]:
 def test_question_without_an_answer_can_be_tried_again(
     qtbot: QtBot, start_window: StartWindow
 ) -> None:
-    window = start_window(["Paris"], rate=0.2)
+    window = start_window(["Paris"], prompt_rate=0.2)
     program = window.program
     ask_and_lose_the_answer(window)
     (retry,) = retry_buttons(window)
@@ -71,7 +71,7 @@ def test_answered_question_offers_no_second_try(start_window: StartWindow) -> No
 def test_same_words_in_the_dialog_ask_an_unanswered_question_again(
     start_window: StartWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    window = start_window(["Paris"], rate=0.2)
+    window = start_window(["Paris"], prompt_rate=0.2)
     program = window.program
     ask_and_lose_the_answer(window)
     program.session.restart_runtime()
