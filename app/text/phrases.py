@@ -190,7 +190,7 @@ def stats_tooltip(stats: GenerationStats) -> str:
             number=count(stats.generated_tokens), rate=rate(stats.decode_tokens_per_s)
         ),
         tr("{size} read from the drive").format(size=size(stats.drive_bytes_read)),
-        tr("at most {peak} of RAM, {budget} of it budget, {base} the program itself").format(
+        tr("held at most {peak} of RAM; allowed were {budget} and {base} for the program").format(
             peak=size(stats.peak_bytes),
             budget=size(stats.budget_bytes),
             base=size(stats.base_bytes),
