@@ -33,6 +33,26 @@ def test_report_counts_each_case_once(tmp_path: Path) -> None:
     assert jobs.read_report(report) == jobs.Outcome(passed=1, failed=1, skipped=1)
 
 
+def test_second_try_of_a_test_is_the_one_that_counts_and_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "a.xml"
+    report.write_text(
+        "<testsuites><testsuite><testcase classname='m' name='a'/><testcase classname='m' "
+        "name='a'/><testcase classname='m' name='b'/><testcase classname='m' name='b'><failure/>"
+        "</testcase></testsuite></testsuites>",
+        encoding="utf-8",
+    )
+    assert jobs.read_report(report) == jobs.Outcome(passed=1, failed=1)
+    told = capsys.readouterr()
+    assert "needed a second try: m::a" in told.out + told.err
+
+
+def test_only_jobs_with_windows_try_a_failed_test_again() -> None:
+    again = {job.name for job in jobs.JOBS if job.num_second_tries}
+    assert again == {"gui", "e2e", "e2e-x11"}
+
+
 @pytest.mark.parametrize(
     ("outcome", "line"),
     [

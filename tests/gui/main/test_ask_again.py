@@ -30,7 +30,7 @@ def ask_and_lose_the_answer(window: WindowDriver) -> None:
 
 
 def retry_buttons(window: WindowDriver) -> list[QPushButton]:
-    """The buttons that are seen and ask a question again."""
+    """The buttons that are seen and ask a question again; Qt shows a new one an event later."""
     return [
         button
         for button in window.program.chat_view.messages.findChildren(QPushButton)
@@ -44,6 +44,7 @@ def test_question_without_an_answer_can_be_tried_again(
     window = start_window(["Paris"], prompt_rate=0.2)
     program = window.program
     ask_and_lose_the_answer(window)
+    qtbot.waitUntil(lambda: bool(retry_buttons(window)))
     (retry,) = retry_buttons(window)
     assert not retry.isEnabled()
     program.session.restart_runtime()

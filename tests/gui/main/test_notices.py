@@ -29,7 +29,7 @@ def kill_runtime(window: WindowDriver) -> None:
 
 
 def restart_buttons(program: Program) -> list[QPushButton]:
-    """The buttons that are seen and start the engine again."""
+    """The buttons that are seen and start the engine again; Qt shows a new one an event later."""
     return [
         button
         for button in program.window.notice.findChildren(QPushButton)
@@ -51,6 +51,7 @@ def test_later_notices_leave_the_death_of_the_engine_and_its_button(
     assert cause in program.window.notice.text()
     assert "saved again" in program.window.notice.text()
     assert "cannot be saved" not in program.window.notice.text()
+    window.qtbot.waitUntil(lambda: bool(restart_buttons(program)))
     (restart,) = restart_buttons(program)
     QTest.mouseClick(restart, Qt.MouseButton.LeftButton)
     window.wait_for_stage(Stage.READY)
