@@ -33,11 +33,24 @@ def obey():
                     QMetaObject.invokeMethod(widget, "close", Qt.ConnectionType.QueuedConnection)
         elif line.strip() == "crash":
             faulthandler._sigsegv()
+        elif line.startswith("ask "):
+            from PySide6.QtCore import QTimer
+            from PySide6.QtWidgets import QApplication
+            from app.views.composer import Composer
+            (composer,) = (
+                each for each in QApplication.allWidgets() if isinstance(each, Composer)
+            )
+            QTimer.singleShot(0, composer, lambda text=line[4:]: ask(composer, text.strip()))
+
+def ask(composer, text):
+    composer.edit.setPlainText(text)
+    composer.send_button.click()
 
 threading.Thread(target=obey, daemon=True).start()
 sys.exit(program.main(sys.argv[1:]))
 """
-"""The program with a thread that closes or crashes it when told to on standard input."""
+"""The program with a thread that closes it, crashes it or asks a question when told to on standard
+input."""
 
 
 class WindowProcess:
@@ -75,7 +88,7 @@ class WindowProcess:
                 raise AssertionError(f"the window ended with {status}\n{self._log_text()}")
 
     def tell(self, word: str) -> None:
-        """Have an obedient window close or crash itself."""
+        """Have an obedient window close or crash itself, or ask a question (``ask TEXT``)."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
