@@ -36,6 +36,7 @@ class Answer:
     """An answer as far as it came; ``reason`` is None if it was stopped."""
 
     text: str = ""
+    thinking: str = ""
     token_ids: list[int] = dataclasses.field(default_factory=list)
     reason: FinishReason | None = None
     stats: GenerationStats | None = None
@@ -76,6 +77,7 @@ def ask_model(
     )
     answer = Answer()
     texts: list[str] = []
+    thoughts: list[str] = []
     events = client.events(command)
     while answer.stats is None:
         try:
@@ -84,6 +86,10 @@ def ask_model(
                     case TokensGenerated():
                         answer.token_ids += event.token_ids
                         texts.append(event.text)
+                        if event.thinking:
+                            if is_shown and not thoughts:
+                                tell("[thinking]")
+                            thoughts.append(event.thinking)
                         if is_shown:
                             write_streamed(event.text)
                     case GenerationFinished():
@@ -92,7 +98,7 @@ def ask_model(
                         answer.stats = event.stats
         except KeyboardInterrupt:
             client.cancel(command.request_id)
-    answer.text = "".join(texts)
+    answer.text, answer.thinking = "".join(texts), "".join(thoughts)
     return answer
 
 
@@ -131,7 +137,12 @@ def _converse(
         _tell_stats(answer)
         conversation += [
             question,
-            ChatMessage(role=Role.ASSISTANT, text=answer.text, token_ids=answer.token_ids),
+            ChatMessage(
+                role=Role.ASSISTANT,
+                text=answer.text,
+                token_ids=answer.token_ids,
+                thinking=answer.thinking,
+            ),
         ]
 
 
@@ -160,6 +171,8 @@ def _tell_stats(answer: Answer) -> None:
     ]
     if stats.drive_bytes_read:
         parts.append(f"{size_text(stats.drive_bytes_read)} read from the drive")
+    if stats.thinking_s:
+        parts.append(f"thought for {stats.thinking_s:.0f} s")
     if answer.reason is None:
         parts.append("stopped")
     elif answer.reason is FinishReason.LENGTH:
@@ -181,6 +194,7 @@ def _answer_json(answer: Answer, loaded: LoadedChoice) -> dict[str, Any]:
     }
     return {
         "text": answer.text,
+        "thinking": answer.thinking,
         "token_ids": answer.token_ids,
         "finish_reason": "cancelled" if answer.reason is None else answer.reason.value,
         "prompt_tokens": stats.prompt_tokens,

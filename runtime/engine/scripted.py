@@ -32,6 +32,9 @@ from runtime.protocol.model import LoadedModel, LoadStage
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.telemetry import NoteCode, RuntimeNote, TelemetrySample
 from runtime.protocol.values import Tier
+from runtime.tokenizer.answer import separator_of
+from runtime.tokenizer.channels import CHANNEL
+from runtime.tokenizer.separation import Parted, Separator
 
 _PREFILL_CHUNK_TOKENS = 64
 _OVERRIDE = "script:"
@@ -94,6 +97,7 @@ class ScriptedEngine:
         """Give the next answer of the script, in pieces."""
         answer, fault = self._choose_answer(conversation)
         prompt_ids = prompt_ids_of(conversation)
+        separator = separator_of(has_channels=CHANNEL in answer)
         run = Run(
             prompt_tokens=len(prompt_ids),
             reused_tokens=num_common(self._held_ids, prompt_ids[:-1]),
@@ -118,8 +122,12 @@ class ScriptedEngine:
             for piece in self._decode(answer, sampling, run, fault, cancel):
                 token_id = token_id_of(piece)
                 self._held_ids.append(token_id)
-                yield TokensGenerated(request_id=request_id, token_ids=[token_id], text=piece)
+                yield _tokens(request_id, separator.feed(piece), token_id)
+                if separator.is_thinking:
+                    run.note_thinking()
+            yield from _rest(request_id, separator)
         except CancelledError:
+            yield from _rest(request_id, separator)
             yield GenerationCancelled(request_id=request_id, stats=make_stats(run, self._plan))
             return
         yield GenerationFinished(
@@ -264,6 +272,22 @@ class ScriptedEngine:
                 )
             case FaultKind.BUG:
                 raise ZeroDivisionError("as the script says")
+
+
+def _tokens(request_id: int, parted: Parted, *token_ids: int) -> TokensGenerated:
+    return TokensGenerated(
+        request_id=request_id,
+        token_ids=list(token_ids),
+        text=parted.answer,
+        thinking=parted.thinking,
+    )
+
+
+def _rest(request_id: int, separator: Separator) -> Iterator[TokensGenerated]:
+    """Yield what was held back, if anything was."""
+    parted = separator.finish()
+    if parted != Parted():
+        yield _tokens(request_id, parted)
 
 
 def _wait(seconds: float, cancel: CancelToken) -> None:

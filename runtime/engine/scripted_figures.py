@@ -31,6 +31,7 @@ class Run:
     started_s: float = dataclasses.field(default_factory=time.monotonic)
     prefill_s: float = 0.0
     ttft_s: float = 0.0
+    thinking_s: float = 0.0
 
     def end_prefill(self) -> None:
         """Note that the prompt is processed."""
@@ -41,6 +42,10 @@ class Run:
         self.generated_tokens += 1
         if self.generated_tokens == 1:
             self.ttft_s = self.elapsed_s
+
+    def note_thinking(self) -> None:
+        """Note that the answer has not begun yet."""
+        self.thinking_s = self.elapsed_s - self.ttft_s
 
     @property
     def elapsed_s(self) -> float:
@@ -81,6 +86,7 @@ def make_stats(run: Run, plan: PlacementPlan | None) -> GenerationStats:
         context_used_tokens=run.context_used_tokens,
         energy=EnergyEstimate(total_j=sum(part.joules for part in parts), parts=parts),
         predicted=plan.forecast if plan else None,
+        thinking_s=run.thinking_s,
     )
 
 

@@ -10,7 +10,7 @@ from runtime.engine.base import CancelToken, EngineEvent
 from runtime.errors import CancelledError
 from runtime.generate.loading import LoadedParts
 from runtime.generate.sampling import RepetitionPenalty, choose_token
-from runtime.generate.statistics import AnswerMeter
+from runtime.generate.statistics import AnswerMeter, ThinkingTime
 from runtime.generate.stopping import StopFilter
 from runtime.protocol.chat import FinishReason, GenerationStats, SamplingSettings
 from runtime.protocol.messages import (
@@ -20,6 +20,7 @@ from runtime.protocol.messages import (
     PrefillProgressed,
     TokensGenerated,
 )
+from runtime.tokenizer.separation import Parted
 
 BATCH_S = 0.03
 """Tokens that follow each other faster are sent together."""
@@ -36,6 +37,8 @@ class AnswerRequest:
     sampling: SamplingSettings
     seed: int
     cancel: CancelToken
+    opened_by: str = ""
+    """The tag of the thinking that the prompt leaves open."""
 
 
 class Answer:
@@ -57,12 +60,13 @@ class Answer:
         self._begin_step = begin_step
         self._request = request
         self._meter = meter
-        self._stream = parts.tokenizer.stream()
+        self._stream = parts.tokenizer.answer_stream(request.opened_by)
         self._stops = StopFilter(request.sampling.stop)
         self._penalty = RepetitionPenalty(request.sampling.repetition_penalty, request.prompt_ids)
         self._random = np.random.Generator(np.random.PCG64(request.seed))
         self._pending_ids: list[int] = []
-        self._pending_text = ""
+        self._pending = Parted()
+        self._thinking = ThinkingTime(meter.clock)
         self._sent_s = float("-inf")
         self._reused_tokens = 0
         self._num_generated = 0
@@ -104,7 +108,7 @@ class Answer:
             yield GenerationFinished(request_id=request_id, reason=reason, stats=self._statistics())
         except CancelledError:
             self._finish_text()
-            if self._pending_ids or self._pending_text:
+            if self._pending_ids or self._pending != Parted():
                 yield self._batch()
             yield GenerationCancelled(request_id=request_id, stats=self._statistics())
 
@@ -159,7 +163,8 @@ class Answer:
         if self._num_generated % TOKENS_PER_PROBE == 0:
             self._meter.probe()
         self._pending_ids.append(token_id)
-        self._pending_text += self._stops.feed(self._stream.push((token_id,)))
+        self._take(self._stream.push((token_id,)))
+        self._thinking.note(is_thinking=self._stream.is_thinking)
         reason = self._finish_reason(token_id)
         if reason is not None:
             self._finish_text()
@@ -177,18 +182,23 @@ class Answer:
 
     def _finish_text(self) -> None:
         """Take the text that was held back; nothing comes after it."""
-        self._pending_text += self._stops.feed(self._stream.finish())
-        self._pending_text += self._stops.finish()
+        self._take(self._stream.finish())
+        self._pending += Parted(answer=self._stops.finish())
+
+    def _take(self, parted: Parted) -> None:
+        """Take text that became certain; stop strings are looked for in the answer alone."""
+        self._pending += Parted(parted.thinking, self._stops.feed(parted.answer))
 
     def _batch(self) -> TokensGenerated:
         """Return what was not sent yet."""
         event = TokensGenerated(
             request_id=self._request.request_id,
             token_ids=self._pending_ids,
-            text=self._pending_text,
+            text=self._pending.answer,
+            thinking=self._pending.thinking,
         )
         self._pending_ids = []
-        self._pending_text = ""
+        self._pending = Parted()
         self._sent_s = self._meter.clock()
         return event
 
@@ -199,4 +209,5 @@ class Answer:
             reused_tokens=self._reused_tokens,
             generated_tokens=self._num_generated,
             seed=self._request.seed,
+            thinking_s=self._thinking.seconds,
         )

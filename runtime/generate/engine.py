@@ -30,6 +30,7 @@ from runtime.protocol.telemetry import NoteCode, RuntimeNote, TelemetrySample
 from runtime.protocol.values import Tier
 from runtime.telemetry.recorder import Counters
 from runtime.telemetry.sampler import Gauges, NoteBox, Sampler
+from runtime.tokenizer.chat import Prompt
 
 MAX_DRAWN_SEED = 2**31
 
@@ -119,7 +120,7 @@ class TieredEngine:
 
     def count_tokens(self, conversation: Sequence[ChatMessage]) -> int:
         """Return the prompt tokens that this conversation would take."""
-        return len(self._encode(conversation))
+        return len(self._encode(conversation).ids)
 
     def start(
         self,
@@ -132,7 +133,8 @@ class TieredEngine:
         parts = self._loaded()
         meter = self._meter_of(parts)
         check_settings(sampling)
-        prompt_ids = self._encode(conversation)
+        prompt = self._encode(conversation)
+        prompt_ids = prompt.ids
         if len(prompt_ids) >= parts.kv.context_tokens:
             raise LarderError(
                 ErrorCode.PROMPT_TOO_LONG,
@@ -140,7 +142,7 @@ class TieredEngine:
                 context_tokens=parts.kv.context_tokens,
             )
         seed = self._draw_seed() if sampling.seed is None else sampling.seed
-        request = AnswerRequest(request_id, prompt_ids, sampling, seed, cancel)
+        request = AnswerRequest(request_id, prompt_ids, sampling, seed, cancel, prompt.opened_by)
         self._topics.begin_answer()
         return Answer(parts, request, meter, self._begin_step).events()
 
@@ -237,19 +239,19 @@ class TieredEngine:
         )
         return AnswerMeter(self._instruments, ground, surroundings)
 
-    def _encode(self, conversation: Sequence[ChatMessage]) -> list[int]:
-        """Return the prompt's ids; raise ``CONVERSATION_INVALID`` if the model cannot take them."""
+    def _encode(self, conversation: Sequence[ChatMessage]) -> Prompt:
+        """Return the prompt; raise ``CONVERSATION_INVALID`` if the model cannot take them."""
         parts = self._loaded()
         if not conversation:
             raise LarderError(ErrorCode.CONVERSATION_INVALID, reason="it is empty")
-        prompt_ids = parts.tokenizer.encode_conversation(conversation)
-        if not prompt_ids or max(prompt_ids) >= parts.spec.vocabulary_size:
+        prompt = parts.tokenizer.prompt(conversation)
+        if not prompt.ids or max(prompt.ids) >= parts.spec.vocabulary_size:
             raise LarderError(
                 ErrorCode.CONVERSATION_INVALID,
-                detail=f"{len(prompt_ids)} ids, vocabulary of {parts.spec.vocabulary_size}",
+                detail=f"{len(prompt.ids)} ids, vocabulary of {parts.spec.vocabulary_size}",
                 reason="its words are none that the model knows",
             )
-        return prompt_ids
+        return prompt
 
     def _loaded(self) -> LoadedParts:
         """Return the loaded parts; raise ``NO_MODEL_LOADED`` if there are none."""

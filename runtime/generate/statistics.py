@@ -105,7 +105,12 @@ class AnswerMeter:
         return taken_s
 
     def statistics(
-        self, prompt_tokens: int, reused_tokens: int, generated_tokens: int, seed: int
+        self,
+        prompt_tokens: int,
+        reused_tokens: int,
+        generated_tokens: int,
+        seed: int,
+        thinking_s: float,
     ) -> GenerationStats:
         """Return what the answer took until now."""
         self.probe()
@@ -144,7 +149,28 @@ class AnswerMeter:
             context_used_tokens=prompt_tokens + generated_tokens,
             energy=_estimate(measured, work),
             predicted=ground.forecast,
+            thinking_s=thinking_s,
         )
+
+
+class ThinkingTime:
+    """How long an answer thought: from its first token to the last one that was thinking.
+
+    Threads: the engine thread.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._started_s: float | None = None
+        self.seconds = 0.0
+
+    def note(self, *, is_thinking: bool) -> None:
+        """Note a token, and whether the text after it is thinking."""
+        now_s = self._clock()
+        if self._started_s is None:
+            self._started_s = now_s
+        if is_thinking:
+            self.seconds = now_s - self._started_s
 
 
 def _estimate(measured: list[EnergyPart], work: Work) -> EnergyEstimate:

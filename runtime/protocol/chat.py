@@ -16,13 +16,16 @@ class Role(enum.StrEnum):
 class ChatMessage(Value):
     """One turn of a conversation.
 
-    ``token_ids`` are the ids the engine generated for an assistant turn. They are sent back with
-    later requests, so that the answer is never re-tokenised and its KV entries are found again.
+    ``thinking`` is what an assistant turn thought before its ``text``, without marks; the model's
+    template decides whether it is told again. ``token_ids`` are the ids the engine generated for an
+    assistant turn. They are sent back with later requests, so that the answer is never re-tokenised
+    and its KV entries are found again.
     """
 
     role: Role
     text: str
     token_ids: list[int] = []
+    thinking: str = ""
 
 
 class SamplingSettings(Value):
@@ -77,3 +80,5 @@ class GenerationStats(Value):
     context_used_tokens: int
     energy: EnergyEstimate
     predicted: Forecast | None
+    thinking_s: float = 0.0
+    """From the first token to the last of the thinking; 0 if there was none."""

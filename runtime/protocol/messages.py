@@ -197,10 +197,15 @@ class PrefillProgressed(Reply):
 
 
 class TokensGenerated(Reply):
-    """New tokens and the text that became certain with them (may be empty)."""
+    """New tokens and the text that became certain with them (may be empty).
+
+    ``thinking`` goes on where the thinking of the events before ended, ``text`` where the answer
+    did; neither has marks in it.
+    """
 
     token_ids: list[int]
     text: str
+    thinking: str = ""
 
 
 class GenerationFinished(Reply):

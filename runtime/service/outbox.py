@@ -36,10 +36,14 @@ class _TokenRun:
     request_id: int
     token_ids: list[int]
     texts: list[str]
+    thoughts: list[str]
 
     def joined(self) -> TokensGenerated:
         return TokensGenerated(
-            request_id=self.request_id, token_ids=self.token_ids, text="".join(self.texts)
+            request_id=self.request_id,
+            token_ids=self.token_ids,
+            text="".join(self.texts),
+            thinking="".join(self.thoughts),
         )
 
 
@@ -85,8 +89,12 @@ class Outbox:
             if isinstance(last, _TokenRun) and last.request_id == event.request_id:
                 last.token_ids.extend(event.token_ids)
                 last.texts.append(event.text)
+                last.thoughts.append(event.thinking)
             else:
-                self._queue.append(_TokenRun(event.request_id, [*event.token_ids], [event.text]))
+                run = _TokenRun(
+                    event.request_id, [*event.token_ids], [event.text], [event.thinking]
+                )
+                self._queue.append(run)
             return
         if (
             isinstance(event, _PROGRESS)

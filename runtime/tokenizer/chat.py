@@ -1,5 +1,7 @@
 """A model's tokenizer as the engine uses it: conversations in, ids out, and back."""
 
+import contextlib
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,14 +10,29 @@ from typing import TYPE_CHECKING
 from runtime.errors import LarderError
 from runtime.protocol.chat import ChatMessage, Role
 from runtime.protocol.errors import ErrorCode
+from runtime.tokenizer.answer import AnswerMarks, AnswerStream, opening_tag, separator_of
 from runtime.tokenizer.encoder import PromptEncoder, Words
 from runtime.tokenizer.files import TokenizerFiles, read_tokenizer_files
+from runtime.tokenizer.keeping import IdKeeper, Kept
 from runtime.tokenizer.placing import PlacedPrompt, Span, place_texts
 from runtime.tokenizer.stream import DecodeStream, DecodeTable
-from runtime.tokenizer.template import ChatTemplate, Clock, local_time
+from runtime.tokenizer.template import TOO_LONG, ChatTemplate, Clock, local_time
+from runtime.tokenizer.turns import as_template_sees, named, thinkers, words_of
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+
+_SAMPLE = ((Role.USER, "Hello"), (Role.ASSISTANT, "Welcome"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prompt:
+    """A conversation as the model reads it."""
+
+    ids: list[int]
+    opened_by: str = ""
+    """The tag that the prompt leaves open at its end, so that the answer begins with thinking."""
 
 
 class ChatTokenizer:
@@ -40,13 +57,17 @@ class ChatTokenizer:
         """Highest id that can be encoded or decoded, plus one."""
         bos = files.special_tokens.get("bos_token", "")
         self.bos_id: int | None = tokenizer.token_to_id(bos) if bos else None
+        self._marks = AnswerMarks.of(self._table, files.template)
         eos = files.special_tokens.get("eos_token", "")
-        eos_id = tokenizer.token_to_id(eos) if eos else None
-        named = [item for item in files.eos_ids if item < self.vocabulary_size]
+        eos_ids = [*files.eos_ids, tokenizer.token_to_id(eos) if eos else None, self._turn_end()]
         self.eos_ids: tuple[int, ...] = tuple(
-            dict.fromkeys(named + ([eos_id] if eos_id is not None else []))
+            dict.fromkeys(
+                item for item in eos_ids if item is not None and item < self.vocabulary_size
+            )
         )
-        """Ids that end an answer: of the generation settings, the config and the tokenizer."""
+        """Ids that end an answer: of the generation settings, the config, the tokenizer and the
+        token that the template writes behind an answer."""
+        self._keeper = IdKeeper(self._table, self._marks, self.eos_ids, self.vocabulary_size)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], clock: Clock = local_time) -> "ChatTokenizer":
@@ -67,27 +88,38 @@ class ChatTokenizer:
             ) from error
         return cls(tokenizer, files, clock)
 
+    def prompt(self, messages: Sequence[ChatMessage], add_generation_prompt: bool = True) -> Prompt:
+        """Return the prompt of a conversation.
+
+        The ids of an assistant message are put in verbatim where the template left its text
+        unchanged. Raises ``LarderError`` with ``CONVERSATION_INVALID`` where the template refuses,
+        ``CHAT_TEMPLATE_INVALID`` where it fails; both name the turn.
+        """
+        try:
+            placed = self._place(messages, add_generation_prompt)
+        except LarderError as error:
+            if error.detail == TOO_LONG:
+                raise
+            raise named(
+                error,
+                messages,
+                lambda first: self._render(first, words_of(first), add_generation_prompt),
+            ) from error
+        kept = self._keeper.kept(messages, placed)
+        words = [
+            Words(span, is_answer)
+            for span, is_answer in zip(placed.spans, _are_answers(messages), strict=True)
+            if span is not None and not any(each.span.covers(span) for each in kept)
+        ]
+        tail = placed.text[max((span.end for span in placed.spans if span), default=0) :]
+        opened_by = opening_tag(tail) if add_generation_prompt else ""
+        return Prompt(self._assemble(placed.text, words, kept), opened_by)
+
     def encode_conversation(
         self, messages: Sequence[ChatMessage], add_generation_prompt: bool = True
     ) -> list[int]:
-        """Return the prompt of a conversation.
-
-        An assistant message with ``token_ids`` is put in verbatim where the template left its text
-        unchanged. Raises ``LarderError`` with ``CONVERSATION_INVALID`` where the template refuses,
-        ``CHAT_TEMPLATE_INVALID`` where it fails.
-        """
-        prompt = self._place(messages, add_generation_prompt)
-        words: list[Words] = []
-        kept: list[tuple[Span, list[int]]] = []
-        for message, span in zip(messages, prompt.spans, strict=True):
-            if span is None:
-                continue
-            ids = self._kept_ids(message, prompt.text[span.start : span.end])
-            if ids:
-                kept.append((span, ids))
-            else:
-                words.append(Words(span, message.role is Role.ASSISTANT))
-        return self._assemble(prompt.text, words, sorted(kept, key=lambda item: item[0].start))
+        """Return the ids of the prompt of a conversation; see ``prompt``."""
+        return self.prompt(messages, add_generation_prompt).ids
 
     def encode_text(self, text: str) -> list[int]:
         """Return the ids of plain text: nothing is added, nothing in it is a control token."""
@@ -99,53 +131,54 @@ class ChatTokenizer:
         return stream.push(ids) + stream.finish()
 
     def stream(self) -> DecodeStream:
-        """Return a new stream that turns the ids of one answer into text."""
+        """Return a new stream that turns ids into text."""
         return self._table.stream()
 
+    def answer_stream(self, opened_by: str = "") -> AnswerStream:
+        """Return a new stream that parts the ids of one answer; see ``Prompt.opened_by``."""
+        return AnswerStream(
+            self._table.stream(self._marks.shown_ids),
+            separator_of(has_channels=self._marks.has_channels, opened_by=opened_by),
+        )
+
     def _place(self, messages: Sequence[ChatMessage], add_generation_prompt: bool) -> PlacedPrompt:
-        """Render and find the messages; break control tokens in words that cannot be found."""
-        roles = [message.role for message in messages]
+        """Render and find the words; break control tokens in those that cannot be found."""
 
-        def render(texts: Sequence[str]) -> str:
-            return self._template.render(
-                [
-                    {"role": role.value, "content": text}
-                    for role, text in zip(roles, texts, strict=True)
-                ],
-                add_generation_prompt,
-            )
+        def render(words: Sequence[str]) -> str:
+            return self._render(messages, words, add_generation_prompt)
 
-        is_answer = [role is Role.ASSISTANT for role in roles]
-        texts = [message.text for message in messages]
-        prompt = place_texts(render, texts, is_answer)
+        is_answer = _are_answers(messages)
+        words = words_of(messages)
+        prompt = place_texts(render, words, is_answer)
         safe = [
             text if span is not None else self._encoder.broken(text, has_tags=answer)
-            for text, span, answer in zip(texts, prompt.spans, is_answer, strict=True)
+            for text, span, answer in zip(words, prompt.spans, is_answer, strict=True)
         ]
-        return prompt if safe == texts else place_texts(render, safe, is_answer)
+        return prompt if safe == words else place_texts(render, safe, is_answer)
 
-    def _kept_ids(self, message: ChatMessage, shown: str) -> list[int]:
-        """Return the generated ids that may stand for the shown text, empty if none may."""
-        ids = list(message.token_ids)
-        while ids and ids[-1] in self.eos_ids:
-            ids.pop()  # the template writes the end of the turn itself
-        if message.role is not Role.ASSISTANT or not ids or shown != message.text:
-            return []
-        if not all(0 <= token_id < self.vocabulary_size for token_id in ids):
-            return []
-        # A stop string may have ended the text before its ids.
-        return ids if self.decode(ids).startswith(shown) else []
+    def _turn_end(self) -> int | None:
+        """Return the control token that the template writes right behind an answer, if any does."""
+        with contextlib.suppress(LarderError):
+            talk = [ChatMessage(role=role, text=text) for role, text in _SAMPLE]
+            placed = self._place(talk, add_generation_prompt=False)
+            span = placed.spans[-1]
+            if span is not None:
+                return self._encoder.first_control(placed.text[span.end :].lstrip())
+        return None
 
-    def _assemble(
-        self, text: str, words: Sequence[Words], kept: Sequence[tuple[Span, list[int]]]
-    ) -> list[int]:
+    def _render(
+        self, messages: Sequence[ChatMessage], words: Sequence[str], add_generation_prompt: bool
+    ) -> str:
+        return self._template.render(as_template_sees(messages, words), add_generation_prompt)
+
+    def _assemble(self, text: str, words: Sequence[Words], kept: Sequence[Kept]) -> list[int]:
         """Encode the pieces between kept ids and put everything together."""
         ids: list[int] = []
         position = 0
-        for span, inserted in [*kept, (Span(len(text), len(text)), [])]:
-            ids += self._encode_piece(text, position, span.start, words)
-            ids += inserted
-            position = span.end
+        for each in [*kept, Kept(Span(len(text), len(text)), [])]:
+            ids += self._encode_piece(text, position, each.span.start, words)
+            ids += each.ids
+            position = each.span.end
         return ids
 
     def _encode_piece(self, text: str, start: int, end: int, words: Sequence[Words]) -> list[int]:
@@ -158,3 +191,9 @@ class ChatTokenizer:
             if (shared := stretch.overlap(start, end))
         ]
         return self._encoder.encode(text[start:end], inside, is_continuation=start > 0)
+
+
+def _are_answers(messages: Sequence[ChatMessage]) -> list[bool]:
+    """Return for each of the ``words_of`` messages whether the model wrote them."""
+    is_answer = [message.role is Role.ASSISTANT for message in messages]
+    return is_answer + [True for _ in thinkers(messages)]

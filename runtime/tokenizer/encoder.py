@@ -44,10 +44,11 @@ class PromptEncoder:
 
     def __init__(self, tokenizer: "Tokenizer") -> None:
         self._tokenizer = tokenizer
+        added = tokenizer.get_added_tokens_decoder()
         self._controls: set[int] = set()
         self._tags: set[int] = set()
+        self._specials = {token_id for token_id, token in added.items() if token.special}
         self._anchor = ""
-        added = tokenizer.get_added_tokens_decoder()
         for token_id, token in added.items():
             if not (token.special or _CONTROL_CHARACTERS.search(token.content)):
                 continue
@@ -73,6 +74,12 @@ class PromptEncoder:
         if self._typed(encoding, skip, text, words):
             return self._encode_guarded(text, words, is_continuation=is_continuation)
         return list(encoding.ids[1:] if skip else encoding.ids)
+
+    def first_control(self, text: str) -> int | None:
+        """Return the special token with which a text of the template begins, None for words."""
+        encoding, skip = self._encode(text, is_continuation=True)
+        ids = encoding.ids[1 if skip else 0 :]
+        return ids[0] if ids and ids[0] in self._specials else None
 
     def broken(self, text: str, *, has_tags: bool) -> str:
         """Return the words with each control token in them broken by an invisible character.

@@ -23,6 +23,10 @@ class Span:
     start: int
     end: int
 
+    def covers(self, other: "Span") -> bool:
+        """Whether all characters of another are in this one."""
+        return self.start <= other.start and other.end <= self.end
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlacedPrompt:

@@ -44,9 +44,12 @@ class DecodeTable:
         self.has_byte_tokens = "ByteFallback" in kinds
         self._byte_of = _byte_of_character() if self.is_byte_level else {}
 
-    def stream(self) -> DecodeStream:
-        """Return a new stream of the fitting kind."""
-        return _ByteLevelStream(self) if self.is_byte_level else _WindowStream(self)
+    def stream(self, shown_ids: frozenset[int] = frozenset()) -> DecodeStream:
+        """Return a new stream of the fitting kind; special tokens in ``shown_ids`` are shown."""
+        hidden_ids = self.special_ids - shown_ids
+        if self.is_byte_level:
+            return _ByteLevelStream(self, hidden_ids)
+        return _WindowStream(self, hidden_ids)
 
     def bytes_of(self, token_id: int) -> bytes:
         """Return the bytes of a token of a byte-level vocabulary."""
@@ -87,15 +90,14 @@ def _byte_of_character() -> dict[str, int]:
 class _ByteLevelStream:
     """Text of a vocabulary whose tokens are bytes: a running UTF-8 decoder."""
 
-    def __init__(self, table: DecodeTable) -> None:
+    def __init__(self, table: DecodeTable, hidden_ids: frozenset[int]) -> None:
         self._table = table
+        self._hidden_ids = hidden_ids
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, ids: Iterable[int]) -> str:
         data = b"".join(
-            self._table.bytes_of(token_id)
-            for token_id in ids
-            if token_id not in self._table.special_ids
+            self._table.bytes_of(token_id) for token_id in ids if token_id not in self._hidden_ids
         )
         return self._decoder.decode(data)
 
@@ -114,15 +116,16 @@ class _WindowStream:
     through a running UTF-8 decoder instead.
     """
 
-    def __init__(self, table: DecodeTable) -> None:
+    def __init__(self, table: DecodeTable, hidden_ids: frozenset[int]) -> None:
         self._table = table
+        self._hidden_ids = hidden_ids
         self._context: list[int] = []
         self._held: list[int] = []
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, ids: Iterable[int]) -> str:
         return "".join(
-            self._push_one(token_id) for token_id in ids if token_id not in self._table.special_ids
+            self._push_one(token_id) for token_id in ids if token_id not in self._hidden_ids
         )
 
     def finish(self) -> str:

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from jinja2 import nodes
     from jinja2.ext import Extension
     from jinja2.parser import Parser
+    from jinja2.utils import Namespace
 
     from runtime.tokenizer.bounded import BoundedEnvironment
 
 Clock = Callable[[], dt.datetime]
+TOO_LONG = "TemplateTooLongError"
+"""The detail of the error of a template that would go on for too long."""
 
 
 def local_time() -> dt.datetime:
@@ -46,15 +49,20 @@ class ChatTemplate:
         except (jinja2.TemplateError, SyntaxError, RecursionError) as error:
             raise _invalid(error) from error
 
-    def render(self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool) -> str:
-        """Return the prompt text of messages that have ``role`` and ``content``."""
+    def render(
+        self,
+        messages: Sequence[Mapping[str, object]],
+        add_generation_prompt: bool,
+        tools: Sequence[Mapping[str, object]] | None = None,
+    ) -> str:
+        """Return the prompt text of messages that have at least ``role`` and ``content``."""
         import jinja2
 
         self._environment.allowance.renew()
         try:
             return self._template.render(
                 messages=[dict(message) for message in messages],
-                tools=None,
+                tools=tools,
                 documents=None,
                 add_generation_prompt=add_generation_prompt,
                 **self._special_tokens,
@@ -105,7 +113,7 @@ def _environment(clock: Clock) -> "BoundedEnvironment":
     from runtime.tokenizer.bounded import BoundedEnvironment
 
     def strftime_now(text_format: str) -> str:
-        return clock().strftime(text_format)
+        return clock().replace(tzinfo=None).strftime(text_format)
 
     environment = BoundedEnvironment(
         trim_blocks=True,
@@ -115,11 +123,38 @@ def _environment(clock: Clock) -> "BoundedEnvironment":
     environment.add_filter("tojson", _to_json)
     environment.globals["raise_exception"] = _refuse
     environment.globals["strftime_now"] = strftime_now
+    environment.globals["namespace"] = _namespace_class()
     return environment
+
+
+def _namespace_class() -> "type[Namespace]":
+    """Return ``namespace`` without names that reach into the interpreter."""
+    from jinja2.exceptions import SecurityError
+    from jinja2.utils import Namespace
+
+    class PlainNamespace(Namespace):
+        """Values by name; names that begin with an underscore are refused."""
+
+        def __init__(*args: object, **kwargs: object) -> None:
+            self, *first = args  # so that a value may be called self
+            Namespace.__init__(self, *first, **kwargs)
+            for name in dict(*first, **kwargs):
+                _refuse_private(name)
+
+        def __setitem__(self, name: str, value: object) -> None:
+            _refuse_private(name)
+            super().__setitem__(name, value)
+
+    def _refuse_private(name: object) -> None:
+        if isinstance(name, str) and name.startswith("_"):
+            raise SecurityError(f"a namespace has no value called {name}")
+
+    return PlainNamespace
 
 
 def _generation_extension() -> "type[Extension]":
     """Return the extension that accepts ``{% generation %}`` blocks and leaves their text as is."""
+    from jinja2 import nodes
     from jinja2.ext import Extension
 
     class GenerationBlock(Extension):
@@ -128,8 +163,9 @@ def _generation_extension() -> "type[Extension]":
         tags = {"generation"}  # noqa: RUF012 (the base class declares it so)
 
         def parse(self, parser: "Parser") -> "nodes.Node | list[nodes.Node]":
-            """Return the statements inside the block."""
-            next(parser.stream)
-            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            """Return the statements inside the block; what they set stays inside."""
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+            return nodes.Scope(body, lineno=line)
 
     return GenerationBlock

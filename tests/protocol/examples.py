@@ -81,7 +81,7 @@ _ERROR = ErrorReport(
 _CHAT = [
     ChatMessage(role=Role.SYSTEM, text="Be kind."),
     ChatMessage(role=Role.USER, text="Bonjour 🥐"),
-    ChatMessage(role=Role.ASSISTANT, text="Salut", token_ids=[0, 127, 128, 65536]),
+    ChatMessage(role=Role.ASSISTANT, text="Salut", token_ids=[0, 127, 128, 65536], thinking="hm"),
 ]
 _BUDGETS = Budgets(ram_bytes=8 << 30, vram_bytes={"cuda:0": 1 << 30})
 _COUNTS = [TierCount(tier=tier, hits=3, misses=2, bytes=1 << 33) for tier in Tier]
@@ -166,6 +166,7 @@ _STATS = GenerationStats(
         parts=[EnergyPart(source="rapl:package", joules=30.0, is_measured=True)],
     ),
     predicted=_FORECAST,
+    thinking_s=1.5,
 )
 _MACHINE = MachineReport(
     operating_system="Linux",
@@ -250,7 +251,7 @@ EVENTS: list[AnyEvent] = [
     LoadCancelled(request_id=5),
     GenerationStarted(request_id=6, prompt_tokens=10, reused_tokens=4, context_tokens=4096),
     PrefillProgressed(request_id=6, done_tokens=3, total_tokens=6),
-    TokensGenerated(request_id=6, token_ids=[1, 2], text="Paris 🥐"),
+    TokensGenerated(request_id=6, token_ids=[1, 2], text="Paris 🥐", thinking="hm"),
     GenerationFinished(request_id=6, reason=FinishReason.STOP, stats=_STATS),
     GenerationCancelled(request_id=6, stats=_STATS),
     TokensCounted(request_id=7, prompt_tokens=10, context_tokens=4096),

@@ -43,6 +43,12 @@ class Run:
         return "".join(event.text for event in self.events if isinstance(event, TokensGenerated))
 
     @property
+    def thinking(self) -> str:
+        return "".join(
+            event.thinking for event in self.events if isinstance(event, TokensGenerated)
+        )
+
+    @property
     def started(self) -> GenerationStarted:
         first = self.events[0]
         assert isinstance(first, GenerationStarted)

@@ -169,6 +169,17 @@ def test_chat_json_has_all_that_was_promised(model: str, capsys: Capture) -> Non
     assert all(name in answer for name in promised)
 
 
+def test_chat_with_thinking_keeps_it_out_of_the_answer(model: str, capsys: Capture) -> None:
+    said = "script: say <think>hm, well</think> Paris."
+    assert main(["chat", model, "--prompt", said, *SCRIPTED]) == 0
+    output = capsys.readouterr()
+    assert output.out == "Paris.\n"
+    assert output.err.count("[thinking]") == 1
+    assert "thought for 0 s" in output.err
+    answer = run_json(capsys, "chat", model, "--prompt", said)
+    assert (answer["text"], answer["thinking"]) == ("Paris.", "hm, well")
+
+
 def test_chat_with_bits_that_are_not_prepared_says_so(model: str, capsys: Capture) -> None:
     answer = run_json(capsys, "chat", model, "--prompt", "x", "--bits", "8", status=2)
     assert answer["error"]["code"] == "not_prepared"

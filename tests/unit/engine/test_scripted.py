@@ -39,6 +39,10 @@ def text_of(events: list[EngineEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, TokensGenerated))
 
 
+def thinking_of(events: list[EngineEvent]) -> str:
+    return "".join(event.thinking for event in events if isinstance(event, TokensGenerated))
+
+
 def finished(events: list[EngineEvent]) -> GenerationFinished:
     closing = events[-1]
     assert isinstance(closing, GenerationFinished)
@@ -169,6 +173,45 @@ def test_engine_told_what_to_say_says_it() -> None:
     assert text_of(run(ScriptedEngine(FAST), said("script: say Paris, of course"))) == (
         "Paris, of course"
     )
+
+
+IN_CHANNELS = (
+    "<|channel|>analysis<|message|>We think.<|end|><|start|>assistant"
+    "<|channel|>final<|message|>It is **Paris**.<|return|>"
+)
+
+
+@pytest.mark.parametrize("pieces", Pieces)
+@pytest.mark.parametrize(
+    ("text", "thinking", "answer"),
+    [
+        (IN_CHANNELS, "We think.", "It is **Paris**."),
+        (IN_CHANNELS[:42], "We think.", ""),
+        ("<think>\nhm, so\n</think>\n\nParis.", "hm, so", "Paris."),
+        ("<think>\nhm, so", "hm, so", ""),
+        ("1 <", "", "1 <"),
+    ],
+)
+def test_engine_parts_thinking_from_the_answer_however_it_is_cut(
+    pieces: Pieces, text: str, thinking: str, answer: str
+) -> None:
+    script = dataclasses.replace(FAST, answers=(text,), pieces=pieces)
+    events = run(ScriptedEngine(script))
+    assert (thinking_of(events), text_of(events)) == (thinking, answer)
+    if pieces is Pieces.CHARACTERS or not thinking:
+        assert (finished(events).stats.thinking_s > 0) == bool(thinking)
+
+
+def test_engine_cancelled_while_thinking_sends_what_was_held_back() -> None:
+    cancel = CancelToken()
+    script = dataclasses.replace(FAST, answers=("<think>hm< and more",))
+    events: list[EngineEvent] = []
+    for event in ScriptedEngine(script).start(1, HELLO, SamplingSettings(), cancel):
+        events.append(event)
+        if sum(isinstance(each, TokensGenerated) for each in events) == 1:
+            cancel.cancel()
+    assert thinking_of(events) == "hm<"
+    assert isinstance(events[-1], GenerationCancelled)
 
 
 def test_engine_told_to_crash_calls_for_it_after_that_many_tokens() -> None:

@@ -1,6 +1,7 @@
 """The tiered engine on tiny checkpoints: answers, turns, cancel, limits."""
 
 import itertools
+import shutil
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,40 @@ def test_engine_text_held_for_a_stop_string_comes_with_the_end(engine: TieredEng
     )
 
     assert answer(engine, QUESTION, sampling).text == whole.text
+
+
+def test_engine_prompt_that_opens_thinking_gets_its_answer_as_thinking(
+    open_engine: OpenEngine, qwen2_folder: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(qwen2_folder, tmp_path / "thinking"))
+    (folder / "chat_template.jinja").write_text(
+        "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n", encoding="utf-8"
+    )
+
+    run = answer(open_engine(exact_plan(folder)), QUESTION)
+
+    assert run.thinking
+    assert run.text == ""
+    assert run.stats.thinking_s > 0
+
+
+def test_engine_answer_without_thinking_has_no_time_of_it(engine: TieredEngine) -> None:
+    run = answer(engine, QUESTION)
+    assert run.text
+    assert run.thinking == ""
+    assert run.stats.thinking_s == 0
+
+
+def test_engine_stop_string_is_looked_for_in_the_answer_alone(
+    open_engine: OpenEngine, qwen2_folder: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(qwen2_folder, tmp_path / "thinking"))
+    (folder / "chat_template.jinja").write_text("{{ messages[0].content }}<think>")
+    engine = open_engine(exact_plan(folder))
+    whole = answer(engine, QUESTION)
+    sampling = SamplingSettings(temperature=0, max_tokens=24, stop=[whole.thinking[2:4]])
+
+    assert answer(engine, QUESTION, sampling).token_ids == whole.token_ids
 
 
 def test_engine_repetition_penalty_changes_a_repeating_answer(engine: TieredEngine) -> None:

@@ -54,9 +54,8 @@ def taken_map(outbox: Outbox) -> ExpertMap:
 
 
 def tokens(request_id: int, *token_ids: int) -> TokensGenerated:
-    return TokensGenerated(
-        request_id=request_id, token_ids=[*token_ids], text="".join(map(str, token_ids))
-    )
+    text = "".join(map(str, token_ids))
+    return TokensGenerated(request_id=request_id, token_ids=[*token_ids], text=text, thinking=text)
 
 
 def everything(outbox: Outbox) -> list[AnyEvent]:
@@ -70,7 +69,11 @@ def test_outbox_with_tokens_of_one_request_joins_them() -> None:
     for token in range(1000):
         outbox.put(tokens(1, token))
     assert outbox.num_waiting == 1
-    assert everything(outbox) == [tokens(1, *range(1000))]
+    (joined,) = everything(outbox)
+    assert isinstance(joined, TokensGenerated)
+    assert joined.token_ids == [*range(1000)]
+    assert joined.text == "".join(map(str, range(1000)))
+    assert joined.thinking == joined.text
 
 
 def test_outbox_with_tokens_of_two_requests_keeps_them_apart() -> None:
