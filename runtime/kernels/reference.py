@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from runtime.kernels.activations import as_input
 from runtime.kernels.base import RopeTables
 from runtime.kernels.formats import unpack
 from runtime.kernels.kv import KvPages
@@ -27,7 +28,7 @@ class ReferenceKernels:
         self, x: torch.Tensor, matrix: Matrix, bias: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Return ``x[n, columns]`` times the matrix transposed, plus the bias: ``[n, rows]``."""
-        return torch.nn.functional.linear(x, weights_of(matrix), bias)
+        return torch.nn.functional.linear(as_input(matrix.format, x), weights_of(matrix), bias)
 
     def gated(self, x: torch.Tensor, gate: Matrix, up: Matrix, down: Matrix) -> torch.Tensor:
         """Return the gated feed-forward ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""

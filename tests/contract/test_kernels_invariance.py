@@ -23,7 +23,7 @@ from tests.support.kernel_inputs import (
 formats = st.sampled_from(list(WeightFormat))
 row_counts = st.integers(1, 70)
 widths = st.integers(1, 150)
-thread_counts = st.integers(1, 4)
+thread_counts = st.integers(1, 8)
 each_instruction_set = pytest.mark.parametrize("instruction_set", usable_instruction_sets())
 few = settings(max_examples=25)
 

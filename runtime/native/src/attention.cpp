@@ -44,7 +44,7 @@ struct Pages {
 
 struct Scratch {
     std::vector<float> scores;
-    std::vector<const float*> q;
+    std::vector<const uint8_t*> q;
     std::vector<const float*> weights;
     std::vector<float*> out;
 };
@@ -90,7 +90,7 @@ void attend(const Pages& pages, int64_t kv_head, const std::vector<View>& views,
     scratch.weights.resize(num_views);
     scratch.out.resize(num_views);
     for (size_t i = 0; i < num_views; ++i) {
-        scratch.q[i] = views[i].q;
+        scratch.q[i] = reinterpret_cast<const uint8_t*>(views[i].q);
         scratch.out[i] = views[i].out;
         std::memset(views[i].out, 0, static_cast<size_t>(width) * sizeof(float));
     }

@@ -32,13 +32,15 @@ void run_linear(uint64_t x, int64_t n, uint64_t weights, int format, int64_t row
 
 void run_gated(uint64_t x, int64_t n, uint64_t gate, int gate_format, uint64_t up, int up_format,
                uint64_t down, int down_format, int64_t hidden, int64_t width, uint64_t out) {
+    if (is_grouped(static_cast<Format>(gate_format)) != is_grouped(static_cast<Format>(up_format)))
+        throw std::invalid_argument("gated: a plain and a grouped matrix on the same input");
     std::vector<Block> blocks{{checked_weights(gate, gate_format, width, hidden),
                                checked_weights(up, up_format, width, hidden),
                                checked_weights(down, down_format, hidden, width),
                                {},
                                std::vector<float>(static_cast<size_t>(n), 1.0f)}};
     for (int64_t i = 0; i < n; ++i) blocks[0].rows.push_back(static_cast<int32_t>(i));
-    feed_forward(blocks, floats_at(x), room_at(out));
+    feed_forward(blocks, floats_at(x), n, room_at(out));
 }
 
 void run_experts(uint64_t x, int64_t n, int format, int64_t hidden, int64_t width,
@@ -58,7 +60,7 @@ void run_experts(uint64_t x, int64_t n, int format, int64_t hidden, int64_t widt
                           {}});
     }
     assign_rows(blocks, numbers, reinterpret_cast<const int32_t*>(ids), floats_at(weights), n, k);
-    feed_forward(blocks, floats_at(x), room_at(out));
+    feed_forward(blocks, floats_at(x), n, room_at(out));
 }
 
 AttentionShape checked_shape(int64_t num_heads, int64_t num_kv_heads, int64_t head_dim,
@@ -144,4 +146,5 @@ NB_MODULE(_native, module) {
     module.attr("ROW_BLOCK") = kRowBlock;
     module.attr("Q8_GROUP_BYTES") = group_bytes(Format::Q8G32);
     module.attr("Q4_GROUP_BYTES") = group_bytes(Format::Q4G32);
+    module.attr("MXFP4_GROUP_BYTES") = group_bytes(Format::Mxfp4);
 }

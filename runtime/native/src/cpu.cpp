@@ -61,7 +61,8 @@ struct Features {
         const Registers seven = cpuid(7, 0);
         avx2 = has_all(state, 0x6) && has_all(seven.b, bit(5));
         const unsigned f_dq_bw_vl = bit(16) | bit(17) | bit(30) | bit(31);
-        avx512 = avx2 && has_all(state, 0xe6) && has_all(seven.b, f_dq_bw_vl);
+        const unsigned vnni = bit(11);
+        avx512 = avx2 && has_all(state, 0xe6) && has_all(seven.b, f_dq_bw_vl) && has_all(seven.c, vnni);
     }
 };
 

@@ -5,21 +5,25 @@
 // taken by the linker for code that runs on another.
 #pragma once
 
+#include "half.h"
 #include "table.h"
 
 #include "kernel_plain.h"
 
-#include "kernel_grouped.h"
+#include "kernel_quads.h"
 
 #include "kernel_softmax.h"
+
+#include "kernel_activation.h"
 
 namespace larder {
 
 const KernelTable& LARDER_TABLE() {
     static const KernelTable kernels{
         kTableName,
-        {dot_plain<LoadF32>, dot_plain<LoadF16>, dot_plain<LoadBf16>, dot_grouped<GroupQ8>,
-         dot_grouped<GroupQ4>},
+        {dot_plain<LoadF32>, dot_plain<LoadF16>, dot_plain<LoadBf16>, dot_quads<EightBit>,
+         dot_quads<FourBit>, dot_quads<Fp4>},
+        quantise,
         activate,
         exponentials,
         accumulate,

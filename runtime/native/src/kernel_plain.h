@@ -96,8 +96,9 @@ int64_t plain_sweep(const Weights& weights, const uint8_t* rows, int64_t num_row
 }
 
 template <class Load>
-void dot_plain(const Weights& weights, int64_t first_row, int64_t num_rows, const float* const* x,
-               int64_t num_x, float* y, int64_t y_stride) {
+void dot_plain(const Weights& weights, int64_t first_row, int64_t num_rows,
+               const uint8_t* const* x_rows, int64_t num_x, float* y, int64_t y_stride) {
+    const auto x = reinterpret_cast<const float* const*>(x_rows);
     const uint8_t* rows = weights.data + first_row * weights.row_bytes;
     int64_t i = plain_sweep<Load, kTileX>(weights, rows, num_rows, x, 0, num_x, y, y_stride);
     if constexpr (kTileX > 3)

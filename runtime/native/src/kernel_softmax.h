@@ -1,4 +1,4 @@
-// Exponentials, the gated activation, and the weighted sum of attention values.
+// Exponentials, and the weighted sum of attention values.
 #pragma once
 
 namespace larder {
@@ -20,15 +20,6 @@ inline V exp_of(V x) {
     p = fma(p, rest, broadcast(5.0000001201e-1f));
     p = add(fma(p, mul(rest, rest), rest), broadcast(1.0f));
     return mul(p, power_of_two(shifted));
-}
-
-void activate(float* gate, const float* up, int64_t count) {
-    const V one = broadcast(1.0f);
-    for (int64_t i = 0; i < count; i += kWidth) {
-        const V g = load(gate + i);
-        const V silu = div(g, add(one, exp_of(sub(zero(), g))));
-        store(gate + i, mul(silu, load(up + i)));
-    }
 }
 
 float exponentials(float* scores, int64_t count, float scale) {

@@ -2,4 +2,6 @@
 #define LARDER_TABLE avx2_table
 #include "vector_avx2.h"
 
+#include "quads_avx2.h"
+
 #include "kernel_body.h"

@@ -1,5 +1,7 @@
-// Kernels for x86 processors with AVX-512 F, BW, DQ and VL.
+// Kernels for x86 processors with AVX-512 F, BW, DQ, VL and VNNI.
 #define LARDER_TABLE avx512_table
 #include "vector_avx512.h"
+
+#include "quads_vnni.h"
 
 #include "kernel_body.h"

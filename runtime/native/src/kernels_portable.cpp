@@ -6,4 +6,6 @@
 #include "vector_scalar.h"
 #endif
 
+#include "quads_portable.h"
+
 #include "kernel_body.h"

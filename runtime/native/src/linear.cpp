@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "inputs.h"
 #include "ops.h"
 #include "pool.h"
 
@@ -17,10 +18,12 @@ constexpr int64_t kSerialWeights = 8192;  // multiply-adds below which waking th
 void linear(const Weights& weights, const float* x, int64_t n, const float* bias, float* out) {
     const KernelTable::Dot dot = table().dot[static_cast<int>(weights.format)];
     const int64_t rows = weights.rows;
-    thread_local std::vector<const float*> x_rows;
+    thread_local Inputs inputs;
+    thread_local std::vector<const uint8_t*> x_rows;
+    inputs.prepare(weights.format, x, n, weights.columns);
     x_rows.resize(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) x_rows[static_cast<size_t>(i)] = x + i * weights.columns;
-    const float* const* const first_x = x_rows.data();
+    for (int64_t i = 0; i < n; ++i) x_rows[static_cast<size_t>(i)] = inputs.row(i);
+    const uint8_t* const* const first_x = x_rows.data();
 
     const int64_t share = rows / (4 * pool::num_threads());
     const int64_t task_rows =

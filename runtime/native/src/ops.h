@@ -21,14 +21,21 @@ inline Weights weights_at(uint64_t address, int format, int64_t rows, int64_t co
 void linear(const Weights& weights, const float* x, int64_t n, const float* bias, float* out);
 
 // One gated feed-forward block and the rows that it works on.
+//
+// Without `up.data` there is no second matrix; a bias that is null is none.
 struct Block {
     Weights gate, up, down;
     std::vector<int32_t> rows;
     std::vector<float> scales;  // the weight of each row's result
+    Activation activation{};
+    const float* gate_bias = nullptr;
+    const float* up_bias = nullptr;
+    const float* down_bias = nullptr;
 };
 
-// out[row] += scale * block(x[row]), block after block in their order for every row.
-void feed_forward(const std::vector<Block>& blocks, const float* x, float* out);
+// out[row] += scale * block(x[row]), block after block in their order for every row. The formats
+// of the blocks are the same, or all of them plain.
+void feed_forward(const std::vector<Block>& blocks, const float* x, int64_t n, float* out);
 
 // Turn the choices ids[n, k], weights[n, k] into the rows of each numbered block.
 void assign_rows(std::vector<Block>& blocks, const std::vector<int32_t>& numbers,

@@ -47,6 +47,14 @@ void rope(float* x, int64_t n, int64_t heads, int64_t head_dim, int64_t num_angl
 
 namespace {
 
+// A level of e2m1 times 2 ** (exponent - 127), which is 0 for the exponents 0 and 1.
+float fp4_value(int nibble, unsigned exponent) {
+    constexpr float kDoubled[8] = {0, 1, 2, 3, 4, 6, 8, 12};
+    const float half_scale = float_of_bits((exponent > 0 ? exponent - 1 : 0) << 23);
+    const float magnitude = kDoubled[nibble & 7] * half_scale;
+    return nibble & 8 ? -magnitude : magnitude;
+}
+
 float weight_at(const Weights& weights, int64_t row, int64_t column) {
     const uint8_t* const plain = weights.data + row * weights.row_bytes;
     switch (weights.format) {
@@ -62,17 +70,19 @@ float weight_at(const Weights& weights, int64_t row, int64_t column) {
         default:
             break;
     }
-    const bool is_q8 = weights.format == Format::Q8G32;
     const int64_t num_groups = (weights.columns + kGroup - 1) / kGroup;
     const int64_t place = row / kRowBlock * num_groups + column / kGroup;
     const uint8_t* const group = weights.data + place * group_bytes(weights.format);
-    const float scale = float_of_f16(group + 2 * (row % kRowBlock));
     const int64_t quad = column % kGroup / 4;
     const int64_t lane = row % kRowBlock * 4 + column % 4;
-    const uint8_t* const levels = group + kScaleBytes + lane;
-    if (is_q8) return static_cast<float>(static_cast<int8_t>(levels[quad * 32])) * scale;
-    const uint8_t pair = levels[quad % 4 * 32];
-    return static_cast<float>((quad < 4 ? pair & 15 : pair >> 4) - 8) * scale;
+    const uint8_t* const levels = group + scale_bytes(weights.format) + lane;
+    const float scale = float_of_f16(group + 2 * (row % kRowBlock));
+    if (weights.format == Format::Q8G32)
+        return static_cast<float>(static_cast<int8_t>(levels[quad * 32])) * scale;
+    const int pair = levels[quad % 4 * 32];
+    const int nibble = quad < 4 ? pair & 15 : pair >> 4;
+    if (weights.format == Format::Q4G32) return static_cast<float>(nibble - 8) * scale;
+    return fp4_value(nibble, group[row % kRowBlock]);
 }
 
 }  // namespace

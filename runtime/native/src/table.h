@@ -5,19 +5,24 @@
 
 namespace larder {
 
-enum class Format : int { F32 = 0, F16 = 1, BF16 = 2, Q8G32 = 3, Q4G32 = 4 };
-constexpr int kNumFormats = 5;
+enum class Format : int { F32 = 0, F16 = 1, BF16 = 2, Q8G32 = 3, Q4G32 = 4, Mxfp4 = 5 };
+constexpr int kNumFormats = 6;
 
 constexpr int64_t kGroup = 32;     // weights of a row that share a scale
 constexpr int64_t kRowBlock = 8;   // rows interleaved in the G32 formats
-constexpr int64_t kScaleBytes = 2 * kRowBlock;
+constexpr int64_t kXGroupBytes = kGroup + 8;  // of activations: levels, scale, sum
 constexpr int64_t kPad = 16;       // floats that buffers are rounded up to, the widest vector
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Bytes of one group of one block of rows in the G32 formats.
+constexpr bool is_grouped(Format format) { return format >= Format::Q8G32; }
+
+// Bytes of the scales of one group of one block of rows in the G32 formats, and of the whole group.
+constexpr int64_t scale_bytes(Format format) {
+    return kRowBlock * (format == Format::Mxfp4 ? 1 : 2);
+}
 constexpr int64_t group_bytes(Format format) {
-    return kScaleBytes + kRowBlock * kGroup / (format == Format::Q8G32 ? 1 : 2);
+    return scale_bytes(format) + kRowBlock * kGroup / (format == Format::Q8G32 ? 1 : 2);
 }
 
 // A weight matrix where it lies. `row_bytes` is the distance of rows in the plain formats.
@@ -33,18 +38,37 @@ inline int64_t plain_row_bytes(Format format, int64_t columns) {
     return columns * (format == Format::F32 ? 4 : 2);
 }
 
+// What stands between the first and the last matrix of a feed-forward block.
+enum class ActivationKind : int {
+    SiluGlu = 0,      // silu(gate) * up
+    GeluGlu = 1,      // gelu(gate) * up, the form with tanh
+    ClampedGlu = 2,   // gate * sigmoid(alpha * gate) * (up + 1), gate below and up within a limit
+    SquaredRelu = 3,  // max(gate, 0) ** 2, without up
+};
+constexpr int kNumActivations = 4;
+
+struct Activation {
+    ActivationKind kind = ActivationKind::SiluGlu;
+    float alpha = 1.0f;
+    float limit = 0.0f;
+};
+
 // Kernels of one instruction set. Every sum is formed in an order that depends on the lengths of
 // one row alone, never on how many rows a call has.
 struct KernelTable {
     const char* name;
 
     // y[i * y_stride + j] = x[i] . row (first_row + j); first_row is a multiple of kRowBlock.
+    // A row of x is f32, for the grouped formats what quantise made of it.
     using Dot = void (*)(const Weights& weights, int64_t first_row, int64_t num_rows,
-                         const float* const* x, int64_t num_x, float* y, int64_t y_stride);
+                         const uint8_t* const* x, int64_t num_x, float* y, int64_t y_stride);
     Dot dot[kNumFormats];
 
-    // gate[i] = silu(gate[i]) * up[i]; count is a multiple of kPad.
-    void (*activate)(float* gate, const float* up, int64_t count);
+    // A row of activations in 8 bits: kXGroupBytes for each kGroup columns, begun ones included.
+    void (*quantise)(const float* x, int64_t columns, uint8_t* groups);
+
+    // gate[i] = what the activation makes of gate[i] and up[i]; count is a multiple of kPad.
+    void (*activate)(const Activation& activation, float* gate, const float* up, int64_t count);
 
     // scores[i] = exp((scores[i] - max) * scale), returns their sum. The buffer has room up to a
     // multiple of kPad beyond count, which is overwritten.

@@ -15,7 +15,6 @@ constexpr int kWidth = 8;
 constexpr int kTileX = 3;          // rows of x in a tile of a plain matrix
 constexpr int kTileRows = 4;       // rows of the matrix in it
 constexpr int kTileRowsOfOne = 8;  // the same for a single row of x
-constexpr int kTileXGrouped = 1;  // rows of x in a tile of a grouped matrix
 
 using V = __m256;
 
@@ -73,38 +72,6 @@ inline V load_bf16(const uint8_t* p) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
 }
 
-inline void load_scales(const uint8_t* p, V scales[4]) {
-    const V eight = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    __m256i index = _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1);
-    for (int v = 0; v < 4; ++v) {
-        scales[v] = _mm256_permutevar8x32_ps(eight, index);
-        index = _mm256_add_epi32(index, _mm256_set1_epi32(2));
-    }
-}
-inline V broadcast_quad(const float* p) {
-    return _mm256_broadcast_ps(reinterpret_cast<const __m128*>(p));
-}
-inline V load_signed(const uint8_t* p) {
-    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
-}
-inline void load_nibbles(const uint8_t* p, V& low, V& high) {
-    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
-    const __m256i wide = _mm256_cvtepu8_epi32(bytes);
-    const __m256i eight = _mm256_set1_epi32(8);
-    const __m256i lower = _mm256_and_si256(wide, _mm256_set1_epi32(15));
-    const __m256i upper = _mm256_srli_epi32(wide, 4);
-    low = _mm256_cvtepi32_ps(_mm256_sub_epi32(lower, eight));
-    high = _mm256_cvtepi32_ps(_mm256_sub_epi32(upper, eight));
-}
-
-// The sums of the four lanes of each of the eight rows.
-inline void row_sums(const V totals[4], float* sums) {
-    const __m256 low = _mm256_hadd_ps(totals[0], totals[1]);
-    const __m256 high = _mm256_hadd_ps(totals[2], totals[3]);
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_ps(sums, _mm256_permutevar8x32_ps(_mm256_hadd_ps(low, high), order));
-}
 inline void prefetch(const uint8_t* p) {
     _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
 }

@@ -15,7 +15,6 @@ constexpr int kWidth = 16;
 constexpr int kTileX = 6;          // rows of x in a tile of a plain matrix
 constexpr int kTileRows = 4;       // rows of the matrix in it
 constexpr int kTileRowsOfOne = 8;  // the same for a single row of x
-constexpr int kTileXGrouped = 6;  // rows of x in a tile of a grouped matrix
 
 using V = __m512;
 
@@ -79,34 +78,6 @@ inline V load_bf16(const uint8_t* p) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-inline void load_scales(const uint8_t* p, V scales[2]) {
-    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    const V eight = _mm512_castps256_ps512(_mm256_cvtph_ps(halves));
-    const __m512i lower = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-    const __m512i upper = _mm512_add_epi32(lower, _mm512_set1_epi32(4));
-    scales[0] = _mm512_permutexvar_ps(lower, eight);
-    scales[1] = _mm512_permutexvar_ps(upper, eight);
-}
-inline V broadcast_quad(const float* p) { return _mm512_broadcast_f32x4(_mm_loadu_ps(p)); }
-inline V load_signed(const uint8_t* p) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
-}
-inline void load_nibbles(const uint8_t* p, V& low, V& high) {
-    // The look-up takes the lowest four bits of each lane by itself.
-    const V levels = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    const __m512i wide = _mm512_cvtepu8_epi32(bytes);
-    low = _mm512_permutexvar_ps(wide, levels);
-    high = _mm512_permutexvar_ps(_mm512_srli_epi32(wide, 4), levels);
-}
-// The sums of the four lanes of each of the eight rows.
-inline void row_sums(const V totals[2], float* sums) {
-    const __m256 low = _mm256_hadd_ps(_mm512_castps512_ps256(totals[0]), upper_half(totals[0]));
-    const __m256 high = _mm256_hadd_ps(_mm512_castps512_ps256(totals[1]), upper_half(totals[1]));
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    _mm256_storeu_ps(sums, _mm256_permutevar8x32_ps(_mm256_hadd_ps(low, high), order));
-}
 inline void prefetch(const uint8_t* p) {
     _mm_prefetch(reinterpret_cast<const char*>(p), _MM_HINT_T1);
 }

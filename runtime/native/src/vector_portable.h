@@ -20,7 +20,6 @@ constexpr int kWidth = 4;
 constexpr int kTileX = 2;          // rows of x in a tile of a plain matrix
 constexpr int kTileRows = 4;       // rows of the matrix in it
 constexpr int kTileRowsOfOne = 8;  // the same for a single row of x
-constexpr int kTileXGrouped = 1;   // rows of x in a tile of a grouped matrix
 
 using V = float __attribute__((vector_size(16)));
 using Bits = uint32_t __attribute__((vector_size(16)));
@@ -90,27 +89,6 @@ inline V load_bf16(const uint8_t* p) {
     return reinterpret_cast<V>(__builtin_convertvector(read<Halves>(p), Bits) << 16);
 }
 
-inline void load_scales(const uint8_t* p, V scales[8]) {
-    for (int v = 0; v < 8; ++v) scales[v] = broadcast(float_of_f16(p + 2 * v));
-}
-inline V broadcast_quad(const float* p) { return load(p); }
-inline V load_signed(const uint8_t* p) {
-    // Each byte is moved to the top of a lane; a signed shift back widens it.
-    const uint32_t four = read<uint32_t>(p);
-    const Bits lanes = Bits{four << 24, four << 16, four << 8, four};
-    return __builtin_convertvector(reinterpret_cast<Integers>(lanes) >> 24, V);
-}
-inline void load_nibbles(const uint8_t* p, V& low, V& high) {
-    const uint32_t four = read<uint32_t>(p);
-    const Bits lanes = Bits{four, four >> 8, four >> 16, four >> 24};
-    low = __builtin_convertvector(reinterpret_cast<Integers>(lanes & 15u) - 8, V);
-    high = __builtin_convertvector(reinterpret_cast<Integers>((lanes >> 4) & 15u) - 8, V);
-}
-
-// The sums of the four lanes of each of the eight rows.
-inline void row_sums(const V totals[8], float* sums) {
-    for (int i = 0; i < 8; ++i) sums[i] = reduce_add(totals[i]);
-}
 inline void prefetch(const uint8_t* p) { __builtin_prefetch(p); }
 
 }  // namespace

@@ -15,7 +15,6 @@ constexpr int kWidth = 4;
 constexpr int kTileX = 2;          // rows of x in a tile of a plain matrix
 constexpr int kTileRows = 4;       // rows of the matrix in it
 constexpr int kTileRowsOfOne = 8;  // the same for a single row of x
-constexpr int kTileXGrouped = 1;
 
 struct V {
     float lane[4];
@@ -90,22 +89,6 @@ inline V load_bf16(const uint8_t* p) {
     return each([&](int i) { return float_of_bf16(p + 2 * i); });
 }
 
-inline void load_scales(const uint8_t* p, V scales[8]) {
-    for (int v = 0; v < 8; ++v) scales[v] = broadcast(float_of_f16(p + 2 * v));
-}
-inline V broadcast_quad(const float* p) { return load(p); }
-inline V load_signed(const uint8_t* p) {
-    return each([&](int i) { return static_cast<float>(static_cast<int8_t>(p[i])); });
-}
-inline void load_nibbles(const uint8_t* p, V& low, V& high) {
-    low = each([&](int i) { return static_cast<float>((p[i] & 15) - 8); });
-    high = each([&](int i) { return static_cast<float>((p[i] >> 4) - 8); });
-}
-
-// The sums of the four lanes of each of the eight rows.
-inline void row_sums(const V totals[8], float* sums) {
-    for (int i = 0; i < 8; ++i) sums[i] = reduce_add(totals[i]);
-}
 inline void prefetch(const uint8_t*) {}
 
 }  // namespace

@@ -1,0 +1,47 @@
+// Products of 8-bit integers with AVX2: unsigned by signed bytes, pairs added into 16 bits.
+#pragma once
+
+#include "quads_x86.h"
+
+namespace larder {
+namespace {
+
+// Sums of four products for each of eight rows. Levels are unsigned and at most kMaxLevel; what
+// `kAdds` vectors of them add up to stays within 16 bits: 8 * 2 * 15 * 127 < 2 ** 15.
+template <int kMaxLevel>
+class SmallSum {
+public:
+    static constexpr int kAdds = 32767 / (2 * 127 * kMaxLevel);
+    void add(Bytes levels, Bytes x) { pairs_ = _mm256_add_epi16(pairs_, _mm256_maddubs_epi16(levels, x)); }
+    Lanes total() const { return _mm256_madd_epi16(pairs_, _mm256_set1_epi16(1)); }
+
+private:
+    Bytes pairs_ = _mm256_setzero_si256();
+};
+
+// Signed levels: their signs are moved to x, since the instruction wants one unsigned side.
+struct WideLevels {
+    Bytes signs, magnitudes;
+};
+inline WideLevels load_wide(const uint8_t* p) {
+    const Bytes levels = load_bytes(p);
+    return {levels, _mm256_abs_epi8(levels)};
+}
+
+class WideSum {
+public:
+    static constexpr int kOffset = 0;
+    void add(const WideLevels& levels, Bytes x) {
+        const Bytes pairs = _mm256_maddubs_epi16(levels.magnitudes, _mm256_sign_epi8(x, levels.signs));
+        lanes_ = _mm256_add_epi32(lanes_, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+    Lanes total() const { return lanes_; }
+
+private:
+    Lanes lanes_ = _mm256_setzero_si256();
+};
+
+constexpr int kTileXQuads = 6;  // rows of x in a tile
+
+}  // namespace
+}  // namespace larder

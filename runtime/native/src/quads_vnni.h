@@ -1,0 +1,41 @@
+// Products of 8-bit integers with AVX-512 VNNI on vectors of 32 bytes: four products added into 32
+// bits by one instruction.
+#pragma once
+
+#include "quads_x86.h"
+
+namespace larder {
+namespace {
+
+// Sums of four products for each of eight rows, of unsigned levels.
+template <int kMaxLevel>
+class SmallSum {
+public:
+    static constexpr int kAdds = 8;  // any number
+    void add(Bytes levels, Bytes x) { lanes_ = _mm256_dpbusd_epi32(lanes_, levels, x); }
+    Lanes total() const { return lanes_; }
+
+private:
+    Lanes lanes_ = _mm256_setzero_si256();
+};
+
+// Signed levels: taken as level + 128.
+using WideLevels = Bytes;
+inline WideLevels load_wide(const uint8_t* p) {
+    return _mm256_xor_si256(load_bytes(p), _mm256_set1_epi8(static_cast<char>(0x80)));
+}
+
+class WideSum {
+public:
+    static constexpr int kOffset = 128;
+    void add(WideLevels levels, Bytes x) { lanes_ = _mm256_dpbusd_epi32(lanes_, levels, x); }
+    Lanes total() const { return lanes_; }
+
+private:
+    Lanes lanes_ = _mm256_setzero_si256();
+};
+
+constexpr int kTileXQuads = 8;  // rows of x in a tile
+
+}  // namespace
+}  // namespace larder

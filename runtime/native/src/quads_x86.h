@@ -1,0 +1,63 @@
+// Vectors of 32 bytes, of eight integers and of eight floats, as AVX2 and AVX-512 VL have them.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace larder {
+namespace {
+
+using Bytes = __m256i;  // four columns of each of eight rows
+using Lanes = __m256i;  // one integer for each row
+using Eight = __m256;   // one float for each row
+
+inline Bytes load_bytes(const uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+// The same four columns of x for all rows.
+inline Bytes same_quad(const uint8_t* p) {
+    int32_t four;
+    std::memcpy(&four, p, sizeof four);
+    return _mm256_set1_epi32(four);
+}
+inline Bytes low_nibbles(Bytes pairs) { return _mm256_and_si256(pairs, _mm256_set1_epi8(15)); }
+inline Bytes high_nibbles(Bytes pairs) {
+    return _mm256_and_si256(_mm256_srli_epi16(pairs, 4), _mm256_set1_epi8(15));
+}
+inline Bytes load_codebook(const uint8_t* levels) {
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(levels)));
+}
+inline Bytes look_up(Bytes codebook, Bytes nibbles) { return _mm256_shuffle_epi8(codebook, nibbles); }
+
+inline Lanes no_lanes() { return _mm256_setzero_si256(); }
+inline Lanes same_lanes(const uint8_t* p) { return same_quad(p); }
+inline Lanes add_lanes(Lanes a, Lanes b) { return _mm256_add_epi32(a, b); }
+template <int kBits>
+inline Lanes shift_left(Lanes a) { return _mm256_slli_epi32(a, kBits); }
+template <int kBits>
+inline Lanes shift_right(Lanes a) { return _mm256_srai_epi32(a, kBits); }
+
+inline Eight no_eight() { return _mm256_setzero_ps(); }
+inline Eight same_eight(const uint8_t* p) {
+    float value;
+    std::memcpy(&value, p, sizeof value);
+    return _mm256_set1_ps(value);
+}
+inline Eight eight_of(Lanes a) { return _mm256_cvtepi32_ps(a); }
+inline Eight mul_eight(Eight a, Eight b) { return _mm256_mul_ps(a, b); }
+inline Eight fma_eight(Eight a, Eight b, Eight c) { return _mm256_fmadd_ps(a, b, c); }
+inline void store_eight(float* p, Eight a) { _mm256_storeu_ps(p, a); }
+inline Eight load_f16_scales(const uint8_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+// 2 ** (e - 128), half of what the byte stands for, since levels are stored doubled; 0 for 0 and 1.
+inline Eight load_half_e8m0_scales(const uint8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    const __m128i exponents = _mm_subs_epu8(bytes, _mm_set1_epi8(1));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu8_epi32(exponents), 23));
+}
+
+}  // namespace
+}  // namespace larder
