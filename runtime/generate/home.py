@@ -9,7 +9,7 @@ from runtime.kernels.base import Kernels
 from runtime.kernels.tiered import TieredKernels
 from runtime.memory.ledger import Ledger
 from runtime.models.base import ExpertSource
-from runtime.models.decoder import EMBEDDING, Decoder
+from runtime.models.decoder import Decoder, is_embedding
 from runtime.models.families import build_model
 from runtime.protocol.plan import MemoryPart
 from runtime.residency.dense import DensePart, ReadProgress
@@ -103,5 +103,5 @@ class Home:
 def _looked_at_bytes(entries: Mapping[str, TensorEntry], spec: ModelSpec) -> int:
     """Return the bytes of all dense weights but an embedding of which rows are looked up alone."""
     return sum(
-        entry.num_bytes for name, entry in entries.items() if name != EMBEDDING or spec.is_tied
+        entry.num_bytes for name, entry in entries.items() if not is_embedding(name) or spec.is_tied
     )

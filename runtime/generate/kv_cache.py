@@ -1,14 +1,18 @@
 """Keys and values of one conversation, in pages, and which tokens they belong to."""
 
+import dataclasses
+import math
 from collections.abc import Sequence
 
 import torch
 
 from runtime.device.base import Device, DeviceArena
+from runtime.errors import LarderError
 from runtime.kernels.kv import KvPages
 from runtime.memory.arena import Arena
 from runtime.memory.ledger import Ledger
 from runtime.protocol.plan import MemoryPart
+from runtime.spec.attention import KvShape
 from runtime.spec.footprint import KV_PAGE_TOKENS, kv_page_bytes
 from runtime.spec.model import ModelSpec
 
@@ -17,7 +21,8 @@ class KvCache:
     """The KV pages of all layers, and the tokens whose entries in them are valid.
 
     All pages that the context can need are counted when the cache is made; memory comes into use
-    with the first write. One position group takes one page in each layer::
+    with the first write. One position group takes one page in each layer; layers with pages of one
+    size share an arena::
 
         slot    0        1        2        3        4        5        (2 layers)
         page    l0 p0    l1 p0    l0 p1    l1 p1    l0 p2    l1 p2
@@ -34,17 +39,31 @@ class KvCache:
     ) -> None:
         """Take the memory: of the ledger, or of the device if there is one."""
         self._context_tokens = context_tokens
-        self._num_layers = spec.num_layers
-        self._shape = (KV_PAGE_TOKENS, spec.num_kv_heads, spec.head_dim)
         num_pages = -(-context_tokens // KV_PAGE_TOKENS)
-        num_slots, page_bytes = spec.num_layers * num_pages, kv_page_bytes(spec)
-        self._arena: Arena | DeviceArena = (
-            Arena(ledger, MemoryPart.KV_CACHE, num_slots, page_bytes)
-            if device is None
-            else device.arena(MemoryPart.KV_CACHE, num_slots, page_bytes)
-        )
+        sizes = [kv_page_bytes(attention.kv) for attention in spec.attention]
+        self._arenas: dict[int, Arena | DeviceArena] = {}
+        self._homes: list[_Home] = []
+        for layer, attention in enumerate(spec.attention):
+            size = sizes[layer]
+            self._homes.append(
+                _Home(attention.kv, size, sizes[:layer].count(size), sizes.count(size))
+            )
+        try:
+            for size in dict.fromkeys(sizes):
+                num_slots = sizes.count(size) * num_pages
+                self._arenas[size] = (
+                    Arena(ledger, MemoryPart.KV_CACHE, num_slots, size)
+                    if device is None
+                    else device.arena(MemoryPart.KV_CACHE, num_slots, size)
+                )
+        except LarderError:
+            self._close_arenas()
+            raise
         self._token_ids: list[int] = []
-        self.layers = [KvPages(*self._shape) for _ in range(spec.num_layers)]
+        self.layers = [
+            KvPages(KV_PAGE_TOKENS, home.shape.num_heads, home.shape.head_dim)
+            for home in self._homes
+        ]
         """The pages of each layer, as attention takes them."""
 
     @property
@@ -84,7 +103,7 @@ class KvCache:
         num_pages = -(-needed // KV_PAGE_TOKENS)
         for page in range(len(self.layers[0].keys), num_pages):
             for layer, pages in enumerate(self.layers):
-                pages.extend([self._page(page * self._num_layers + layer)])
+                pages.extend([self._page(self._homes[layer], page)])
 
     def take_over(self, other: "KvCache") -> None:
         """Copy what another cache of the same model and context holds, wherever it lies."""
@@ -112,24 +131,46 @@ class KvCache:
         for pages in self.layers:
             pages.truncate(0)
         self._token_ids.clear()
-        self._arena.close()
+        self._close_arenas()
 
     def check(self) -> None:
         """Assert that every layer has the same pages, enough for the tokens, none shared."""
-        self._arena.check()
+        for arena in self._arenas.values():
+            arena.check()
         num_pages = {len(pages.keys) for pages in self.layers}
         assert len(num_pages) == 1
         assert self.num_tokens <= self.layers[0].capacity_tokens
         addresses = [
             address
-            for pages in self.layers
-            for address in (*pages.key_addresses, *pages.value_addresses)
+            for pages, home in zip(self.layers, self._homes, strict=True)
+            for address in (
+                *pages.key_addresses,
+                *(() if home.shape.is_shared else pages.value_addresses),
+            )
         ]
         assert len(addresses) == len(set(addresses))
 
-    def _page(self, slot: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return keys and values of the page in a slot of the arena."""
-        length = self._shape[0] * self._shape[1] * self._shape[2]
-        both = self._arena.tensor(slot).view(torch.float32)
-        keys, values = both[:length], both[length : 2 * length]
-        return keys.view(self._shape), values.view(self._shape)
+    def _close_arenas(self) -> None:
+        for arena in self._arenas.values():
+            arena.close()
+
+    def _page(self, home: "_Home", page: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return keys and values of a page of a layer."""
+        shape = (KV_PAGE_TOKENS, home.shape.num_heads, home.shape.head_dim)
+        length = math.prod(shape)
+        slot = page * home.num_layers + home.place
+        both = self._arenas[home.page_bytes].tensor(slot).view(torch.float32)
+        keys = both[:length].view(shape)
+        if home.shape.is_shared:
+            return keys, keys
+        return keys, both[length : 2 * length].view(shape)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Home:
+    """Where the pages of one layer lie: its place among the layers that share an arena."""
+
+    shape: KvShape
+    page_bytes: int
+    place: int
+    num_layers: int

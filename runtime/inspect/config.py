@@ -17,6 +17,13 @@ def spelled(value: object) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
+def _is_number(value: object) -> bool:
+    """Whether a value is a finite number above zero and not absurdly large."""
+    if type(value) is int:
+        return 0 < value < MAX_COUNT
+    return type(value) is float and math.isfinite(value) and value > 0
+
+
 class ConfigReader:
     """One JSON object, read field by field.
 
@@ -54,10 +61,8 @@ class ConfigReader:
         value = self[name]
         if value is None:
             return default
-        if type(value) is int and 0 < value < MAX_COUNT:
+        if (type(value) is int or type(value) is float) and _is_number(value):
             return float(value)
-        if type(value) is float and math.isfinite(value) and value > 0:
-            return value
         self.refuse(name, value, "a number above 0")
         return default
 
@@ -91,6 +96,14 @@ class ConfigReader:
             return tuple(items)
         self.refuse(name, value, f"a list of whole numbers from 0 to {maximum}")
         return ()
+
+    def numbers(self, name: str, count: int) -> tuple[float, ...]:
+        """Return a list of exactly ``count`` finite numbers above zero."""
+        value = self[name]
+        if isinstance(value, list) and len(value) == count and all(map(_is_number, value)):
+            return tuple(map(float, value))
+        self.refuse(name, value, f"a list of {count} numbers above 0")
+        return (1.0,) * count
 
     def table(self, name: str) -> Mapping[str, object]:
         """Return an object, empty if absent."""

@@ -10,7 +10,7 @@ from runtime.inspect.shards import Shards
 from runtime.protocol.model import ModelReport
 from runtime.spec.footprint import KV_PAGE_TOKENS, kv_cache_bytes
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import TensorEntry
+from runtime.spec.tensors import TensorEntry, matrix_bytes
 
 
 def describe_spec(report: ModelReport, spec: ModelSpec) -> ModelReport:
@@ -30,7 +30,8 @@ def describe_spec(report: ModelReport, spec: ModelSpec) -> ModelReport:
 
 def describe_weights(report: ModelReport, spec: ModelSpec, roles: Roles) -> ModelReport:
     """Return ``report`` with what the tensors say; call it only if all were found."""
-    expert = next(iter(roles.experts.values()))
+    expert = next(iter(roles.experts.values()), {})
+    formats = {entry.format for entry in roles.dense.values() if len(entry.shape) == 2}
     dense_parameters = _count(roles.dense.values())
     expert_parameters = _count(expert.values())
     num_layers = len(spec.moe_layers)
@@ -38,9 +39,9 @@ def describe_weights(report: ModelReport, spec: ModelSpec, roles: Roles) -> Mode
         report,
         num_parameters=dense_parameters + num_layers * spec.num_experts * expert_parameters,
         num_active_parameters=dense_parameters + num_layers * spec.top_k * expert_parameters,
-        stored_format=next(iter(expert.values())).format,
+        stored_format=min((entry.format for entry in expert.values()), default=min(formats)),
         dense_bytes=sum(entry.num_bytes for entry in roles.dense.values()),
-        expert_bytes=sum(entry.num_bytes for entry in expert.values()),
+        expert_bytes=sum(matrix_bytes(entry.format, *entry.shape) for entry in expert.values()),
     )
 
 

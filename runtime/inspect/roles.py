@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable
 
 from runtime.errors import LarderError
-from runtime.inspect.families.base import Family, Shape, expert_shapes
+from runtime.inspect.families.base import Family, PartPlace, Shape
+from runtime.inspect.families.shapes import part_shape
 from runtime.inspect.quantization import READABLE, scale_problems
 from runtime.inspect.shards import Shards
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry
+from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry, Weave
 
 FORMATS = {"F32": WeightFormat.F32, "F16": WeightFormat.F16, "BF16": WeightFormat.BF16}
 MAX_MISSING = 4096
@@ -33,9 +34,24 @@ class Roles:
     """First tensor of each element type that the kernels do not read."""
     lost_bytes: dict[str, int] = dataclasses.field(default_factory=dict)
     """By file that is broken: what its tensors take at least, two bytes a number."""
+    refused: set[str] = dataclasses.field(default_factory=set)
+    """Needed tensors with which something is wrong, each noted once."""
 
     def take(self, shards: Shards, name: str, shape: Shape) -> TensorEntry | None:
         """Return the entry of a needed tensor, or note why there is none."""
+        if name in self.refused:
+            return None
+        entry = self._find(shards, name, shape)
+        if entry is None:
+            self.refused.add(name)
+        return entry
+
+    def take_part(self, shards: Shards, place: PartPlace, shape: Shape) -> TensorEntry | None:
+        """Return the entry of one matrix of an expert, or note why there is none."""
+        whole = self.take(shards, place.name, place.shape)
+        return None if whole is None else _part_of(whole, place, shape)
+
+    def _find(self, shards: Shards, name: str, shape: Shape) -> TensorEntry | None:
         found = shards.tensors.get(name)
         if found is None:
             file = shards.weight_map.get(name, "")
@@ -57,6 +73,28 @@ class Roles:
         )
 
 
+def _part_of(whole: TensorEntry, place: PartPlace, shape: Shape) -> TensorEntry:
+    """Return the entry of one matrix in a tensor: a range of its bytes, or a block to pick from."""
+    is_woven = place.is_transposed or place.row_step != 1
+    if whole.shape == shape and not is_woven:
+        return whole
+    rows, columns = whole.shape[-2:]
+    block_bytes = whole.num_bytes // math.prod(whole.shape[:-2])
+    begin = whole.offset_bytes + (place.index or 0) * block_bytes
+    if is_woven:
+        weave = Weave(rows, columns, place.first_row, place.row_step, place.is_transposed)
+        return dataclasses.replace(
+            whole, offset_bytes=begin, num_bytes=block_bytes, shape=shape, weave=weave
+        )
+    row_bytes = block_bytes // rows
+    return dataclasses.replace(
+        whole,
+        offset_bytes=begin + place.first_row * row_bytes,
+        num_bytes=shape[0] * row_bytes,
+        shape=shape,
+    )
+
+
 def assign_roles(family: Family, spec: ModelSpec, shards: Shards) -> Roles:
     """Look up every tensor that ``spec`` needs."""
     roles = Roles()
@@ -75,7 +113,7 @@ def assign_roles(family: Family, spec: ModelSpec, shards: Shards) -> Roles:
 
 def _assign_experts(roles: Roles, family: Family, spec: ModelSpec, shards: Shards) -> None:
     """Look up the routed experts; all of them have to be stored in one format."""
-    shapes = expert_shapes(spec)
+    shapes = {part: part_shape(spec, part) for part in ExpertPart}
     format_of_all: WeightFormat | None = None
     for layer, number in itertools.product(spec.moe_layers, range(spec.num_experts)):
         if len(roles.missing) >= MAX_MISSING:
@@ -83,11 +121,13 @@ def _assign_experts(roles: Roles, family: Family, spec: ModelSpec, shards: Shard
         expert = ExpertId(layer, number)
         parts: dict[ExpertPart, TensorEntry] = {}
         for part, shape in shapes.items():
-            entry = roles.take(shards, family.expert_name(expert, part), shape)
+            place = family.expert_part(spec, expert, part)
+            entry = roles.take_part(shards, place, shape)
             if entry is None:
                 continue
             format_of_all = format_of_all or entry.format
-            if entry.format is not format_of_all:
+            if entry.format is not format_of_all and entry.name not in roles.refused:
+                roles.refused.add(entry.name)
                 roles.mismatched.append((entry.name, entry.format, format_of_all))
             parts[part] = entry
         if len(parts) == len(shapes):

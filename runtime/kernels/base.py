@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 import torch
 
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
+from runtime.spec.blocks import SILU, Activation, Routing
 from runtime.spec.tensors import ExpertLayout
 
 
@@ -16,11 +17,62 @@ class RopeTables:
     """Cosines and sines of the rotary angles: f32 ``[max_positions, num_angles]`` each.
 
     The first ``2 * num_angles`` channels of a head are turned, in the half-split convention
-    (channel ``i`` with channel ``i + num_angles``); the others stay.
+    (channel ``i`` with channel ``i + num_angles``) or, if ``is_interleaved``, each with its
+    neighbour (``2 * i`` with ``2 * i + 1``); the others stay.
     """
 
     cosines: torch.Tensor
     sines: torch.Tensor
+    is_interleaved: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class ExpertBiases:
+    """What some experts add behind each of their matrices: a row of f32 for each of ``numbers``."""
+
+    numbers: tuple[int, ...]
+    gate: torch.Tensor
+    up: torch.Tensor
+    down: torch.Tensor
+
+    def of(self, number: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return the biases of one expert: gate, up, down."""
+        row = self.numbers.index(number)
+        return self.gate[row], self.up[row], self.down[row]
+
+    def cpu(self) -> Self:
+        """Return the same in RAM."""
+        parts = (self.gate.cpu(), self.up.cpu(), self.down.cpu())
+        return dataclasses.replace(self, gate=parts[0], up=parts[1], down=parts[2])
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class ExpertStyle:
+    """What experts do between and behind their matrices."""
+
+    activation: Activation = SILU
+    biases: ExpertBiases | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is SiLU without biases."""
+        return self.activation == SILU and self.biases is None
+
+    def cpu(self) -> Self:
+        """Return the same with everything in RAM."""
+        return self if self.biases is None else dataclasses.replace(self, biases=self.biases.cpu())
+
+
+PLAIN_STYLE = ExpertStyle()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HeadRows:
+    """Which rows of its own part of a matrix each head uses, and whether as columns."""
+
+    first: int
+    end: int
+    is_transposed: bool
 
 
 class Kernels(Protocol):
@@ -47,8 +99,26 @@ class Kernels(Protocol):
     ) -> torch.Tensor:
         """Return ``x[n, columns]`` times the matrix transposed, plus the bias: ``[n, rows]``."""
 
-    def gated(self, x: torch.Tensor, gate: Matrix, up: Matrix, down: Matrix) -> torch.Tensor:
-        """Return the gated feed-forward ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""
+    def gated(
+        self,
+        x: torch.Tensor,
+        gate: Matrix,
+        up: Matrix,
+        down: Matrix,
+        activation: Activation = SILU,
+    ) -> torch.Tensor:
+        """Return the gated feed-forward, ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``.
+
+        Another ``activation`` takes the place of the SiLU.
+        """
+
+    def heads_linear(self, x: torch.Tensor, matrix: Matrix, rows: HeadRows) -> torch.Tensor:
+        """Return for each head its product with its own rows of a matrix.
+
+        The matrix' rows are shared out evenly to the heads of ``x[n, heads, width]``; of its part
+        a head uses ``rows``: the result is ``[n, heads, number of rows]``, or, transposed,
+        ``[n, heads, columns]``.
+        """
 
     def experts(
         self,
@@ -58,6 +128,7 @@ class Kernels(Protocol):
         ids: torch.Tensor,
         weights: torch.Tensor,
         out: torch.Tensor,
+        style: ExpertStyle = PLAIN_STYLE,
     ) -> None:
         """Add the weighted results of the given experts to ``out[n, hidden]``, in place.
 
@@ -71,6 +142,11 @@ class Kernels(Protocol):
     def rms_norm(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
         """Return ``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dimension."""
 
+    def layer_norm(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
+    ) -> torch.Tensor:
+        """Return ``(x - mean(x)) / sqrt(var(x) + eps) * weight + bias`` over the last dimension."""
+
     def rope(self, x: torch.Tensor, start_position: int, tables: RopeTables) -> None:
         """Turn ``x[n, heads, head_dim]`` in place; row ``i`` is at ``start_position + i``."""
 
@@ -82,6 +158,14 @@ class Kernels(Protocol):
         Returns ids (int32 ``[n, k]``, ascending in each row) and weights (f32 ``[n, k]``): the
         softmax over all experts at the chosen ones, divided by their sum if normalised. Of equal
         logits the lower id is chosen.
+        """
+
+    def choose(
+        self, logits: torch.Tensor, routing: Routing, correction: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choose experts by any routing; results are as those of ``route``.
+
+        ``correction`` (f32 ``[num_experts]``) is there exactly if the routing has one.
         """
 
     def store_kv(
@@ -97,12 +181,14 @@ class Kernels(Protocol):
         *,
         scale: float,
         window: int = 0,
+        sinks: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Return causal attention of ``q[n, heads, head_dim]``: ``[n, heads * head_dim]``.
 
         Row ``i`` is at ``start_position + i`` and sees the positions up to its own that are
         stored in the pages, of them the last ``window`` if that is not 0. Query head ``h`` uses
-        KV head ``h // (heads // num_kv_heads)``.
+        KV head ``h // (heads // num_kv_heads)``. ``sinks[heads]`` are further scores, scaled
+        already, that take part in the softmax and add nothing.
         """
 
     def embed(self, matrix: Matrix, ids: torch.Tensor) -> torch.Tensor:

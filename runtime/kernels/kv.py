@@ -14,7 +14,8 @@ class KvPages:
         keys    [page 0][page 1][page 2]      positions 0..page_tokens-1, page_tokens.., ...
         values  [page 0][page 1][page 2]
 
-    Pages are added at the end and dropped from the end; their addresses are looked up once.
+    A layer whose values are its keys has the same tensor for both. Pages are added at the end and
+    dropped from the end; their addresses are looked up once.
     """
 
     def __init__(self, page_tokens: int, num_kv_heads: int, head_dim: int) -> None:
@@ -44,6 +45,13 @@ class KvPages:
             self.values.append(values)
             self.key_addresses.append(keys.data_ptr())
             self.value_addresses.append(values.data_ptr())
+
+    def gather(self, first: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return keys and values of positions from ``first`` up to ``end``, copied together."""
+        begin, last = first // self.page_tokens, -(-end // self.page_tokens)
+        here = slice(first - begin * self.page_tokens, end - begin * self.page_tokens)
+        keys = torch.cat(self.keys[begin:last])[here]
+        return keys, torch.cat(self.values[begin:last])[here]
 
     def truncate(self, num_pages: int) -> None:
         """Drop all pages from number ``num_pages`` on."""

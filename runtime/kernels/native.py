@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 import torch
 
-from runtime.kernels.base import RopeTables
+from runtime.kernels import composition
+from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, HeadRows, RopeTables
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
 from runtime.native.loader import NativeModule
 from runtime.protocol.values import WeightFormat
+from runtime.spec.blocks import SILU, Activation, Routing
 from runtime.spec.tensors import ExpertLayout, ExpertPart
 
 FORMAT_CODES = {
@@ -58,8 +60,17 @@ class NativeKernels:
         )
         return out
 
-    def gated(self, x: torch.Tensor, gate: Matrix, up: Matrix, down: Matrix) -> torch.Tensor:
-        """Return the gated feed-forward ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""
+    def gated(
+        self,
+        x: torch.Tensor,
+        gate: Matrix,
+        up: Matrix,
+        down: Matrix,
+        activation: Activation = SILU,
+    ) -> torch.Tensor:
+        """Return the gated feed-forward, ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""
+        if activation != SILU:
+            return composition.gated(self, x, gate, up, down, activation)
         n, columns = x.shape
         if not columns == gate.columns == up.columns == down.rows:
             raise ValueError(f"{columns} columns for a block of {gate.columns}")
@@ -81,6 +92,10 @@ class NativeKernels:
         )
         return out
 
+    def heads_linear(self, x: torch.Tensor, matrix: Matrix, rows: HeadRows) -> torch.Tensor:
+        """Return for each head its product with its own rows of a matrix."""
+        return composition.heads_linear(self, x, matrix, rows)
+
     def experts(
         self,
         x: torch.Tensor,
@@ -89,8 +104,13 @@ class NativeKernels:
         ids: torch.Tensor,
         weights: torch.Tensor,
         out: torch.Tensor,
+        style: ExpertStyle = PLAIN_STYLE,
     ) -> None:
         """Add the weighted results of the given experts to ``out[n, hidden]``, in place."""
+        if not style.is_plain:
+            pairs = composition.matrices_of(layout, experts)
+            composition.add_experts(self, x, pairs, ids, weights, out, style)
+            return
         shape = self._shapes.get(id(layout))
         if shape is None or shape[0] is not layout:
             shape = self._shapes[id(layout)] = _shape_of(layout)
@@ -126,12 +146,21 @@ class NativeKernels:
         )
         return out
 
+    def layer_norm(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
+    ) -> torch.Tensor:
+        """Return ``(x - mean(x)) / sqrt(var(x) + eps) * weight + bias`` over the last dimension."""
+        return composition.layer_norm(x, weight, bias, eps)
+
     def rope(self, x: torch.Tensor, start_position: int, tables: RopeTables) -> None:
         """Turn ``x[n, heads, head_dim]`` in place; row ``i`` is at ``start_position + i``."""
         n, heads, head_dim = x.shape
         num_positions, num_angles = tables.cosines.shape
         if start_position < 0 or start_position + n > num_positions or 2 * num_angles > head_dim:
             raise ValueError(f"positions from {start_position} in tables of {num_positions}")
+        if tables.is_interleaved:
+            composition.rope_interleaved(x, start_position, tables)
+            return
         skip = 4 * num_angles * start_position
         cosines, sines = _address(tables.cosines) + skip, _address(tables.sines) + skip
         self._module.rope(_address(x), n, heads, head_dim, num_angles, cosines, sines)
@@ -153,6 +182,12 @@ class NativeKernels:
             weights.data_ptr(),
         )
         return ids, weights
+
+    def choose(
+        self, logits: torch.Tensor, routing: Routing, correction: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choose experts by any routing; results are as those of ``route``."""
+        return composition.choose(logits, routing, correction)
 
     def store_kv(
         self, pages: KvPages, start_position: int, keys: torch.Tensor, values: torch.Tensor
@@ -180,11 +215,16 @@ class NativeKernels:
         *,
         scale: float,
         window: int = 0,
+        sinks: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Return causal attention of ``q[n, heads, head_dim]``: ``[n, heads * head_dim]``."""
         n, heads, head_dim = q.shape
         if head_dim != pages.head_dim:
             raise ValueError(f"heads of {head_dim} for pages of {pages.head_dim}")
+        if sinks is not None:
+            return composition.attention_with_sinks(
+                q, pages, start_position, scale=scale, window=window, sinks=sinks
+            )
         out = torch.empty(n, heads * head_dim)
         self._module.attention(
             _address(q),

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 
 import torch
 
+from runtime.kernels import composition
 from runtime.kernels.activations import as_input
-from runtime.kernels.base import RopeTables
+from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, HeadRows, RopeTables
 from runtime.kernels.formats import unpack
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
 from runtime.kernels.tensor_formats import unpack_tensor
-from runtime.spec.tensors import ExpertLayout, ExpertPart
+from runtime.spec.blocks import SILU, Activation, Routing
+from runtime.spec.tensors import ExpertLayout
 
 
 class ReferenceKernels:
@@ -30,10 +32,23 @@ class ReferenceKernels:
         """Return ``x[n, columns]`` times the matrix transposed, plus the bias: ``[n, rows]``."""
         return torch.nn.functional.linear(as_input(matrix.format, x), weights_of(matrix), bias)
 
-    def gated(self, x: torch.Tensor, gate: Matrix, up: Matrix, down: Matrix) -> torch.Tensor:
-        """Return the gated feed-forward ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""
-        hidden = torch.nn.functional.silu(self.linear(x, gate)) * self.linear(x, up)
-        return self.linear(hidden, down)
+    def gated(
+        self,
+        x: torch.Tensor,
+        gate: Matrix,
+        up: Matrix,
+        down: Matrix,
+        activation: Activation = SILU,
+    ) -> torch.Tensor:
+        """Return the gated feed-forward, ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""
+        return composition.gated(self, x, gate, up, down, activation)
+
+    def heads_linear(self, x: torch.Tensor, matrix: Matrix, rows: HeadRows) -> torch.Tensor:
+        """Return for each head its product with its own rows of a matrix."""
+        heads = x.shape[1]
+        blocks = weights_of(matrix).view(heads, matrix.rows // heads, matrix.columns)
+        equation = "nhr,hrc->nhc" if rows.is_transposed else "nhc,hrc->nhr"
+        return torch.einsum(equation, x, blocks[:, rows.first : rows.end])
 
     def experts(
         self,
@@ -43,24 +58,27 @@ class ReferenceKernels:
         ids: torch.Tensor,
         weights: torch.Tensor,
         out: torch.Tensor,
+        style: ExpertStyle = PLAIN_STYLE,
     ) -> None:
         """Add the weighted results of the given experts to ``out[n, hidden]``, in place."""
-        for number, slot in experts:
-            rows, places = torch.nonzero(ids == number, as_tuple=True)
-            if len(rows) == 0:
-                continue
-            parts = slot.matrices(layout.parts)
-            result = self.gated(
-                x[rows], parts[ExpertPart.GATE], parts[ExpertPart.UP], parts[ExpertPart.DOWN]
-            )
-            out[rows] += weights[rows, places].unsqueeze(1) * result
+        pairs = composition.matrices_of(layout, experts)
+        composition.add_experts(self, x, pairs, ids, weights, out, style)
 
     def rms_norm(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
         """Return ``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dimension."""
         return x * torch.rsqrt(x.square().mean(dim=-1, keepdim=True) + eps) * weight
 
+    def layer_norm(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
+    ) -> torch.Tensor:
+        """Return ``(x - mean(x)) / sqrt(var(x) + eps) * weight + bias`` over the last dimension."""
+        return composition.layer_norm(x, weight, bias, eps)
+
     def rope(self, x: torch.Tensor, start_position: int, tables: RopeTables) -> None:
         """Turn ``x[n, heads, head_dim]`` in place; row ``i`` is at ``start_position + i``."""
+        if tables.is_interleaved:
+            composition.rope_interleaved(x, start_position, tables)
+            return
         here = slice(start_position, start_position + len(x))
         cosines, sines = tables.cosines[here].unsqueeze(1), tables.sines[here].unsqueeze(1)
         num_angles = tables.cosines.shape[1]
@@ -78,6 +96,12 @@ class ReferenceKernels:
         if is_normalised:
             weights = weights / weights.sum(dim=-1, keepdim=True)
         return ids.to(torch.int32), weights
+
+    def choose(
+        self, logits: torch.Tensor, routing: Routing, correction: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choose experts by any routing; results are as those of ``route``."""
+        return composition.choose(logits, routing, correction)
 
     def store_kv(
         self, pages: KvPages, start_position: int, keys: torch.Tensor, values: torch.Tensor
@@ -100,21 +124,23 @@ class ReferenceKernels:
         *,
         scale: float,
         window: int = 0,
+        sinks: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Return causal attention of ``q[n, heads, head_dim]``: ``[n, heads * head_dim]``."""
         n, heads, head_dim = q.shape
         end = start_position + n
-        num_pages = -(-end // pages.page_tokens)
         group = heads // pages.num_kv_heads
-        keys = torch.cat(pages.keys[:num_pages])[:end].repeat_interleave(group, dim=1)
-        values = torch.cat(pages.values[:num_pages])[:end].repeat_interleave(group, dim=1)
+        keys, values = (part.repeat_interleave(group, dim=1) for part in pages.gather(0, end))
         own = torch.arange(start_position, end, device=q.device).unsqueeze(1)
         other = torch.arange(end, device=q.device).unsqueeze(0)
         is_hidden = other > own
         if window > 0:
             is_hidden |= other <= own - window
         scores = torch.einsum("nhd,thd->hnt", q, keys) * scale
-        shares = torch.softmax(scores.masked_fill(is_hidden, -torch.inf), dim=-1)
+        scores = scores.masked_fill(is_hidden, -torch.inf)
+        if sinks is not None:
+            scores = torch.cat([scores, sinks.view(-1, 1, 1).expand(-1, n, 1)], dim=-1)
+        shares = torch.softmax(scores, dim=-1)[..., :end]
         return torch.einsum("hnt,thd->nhd", shares, values).reshape(n, heads * head_dim)
 
     def embed(self, matrix: Matrix, ids: torch.Tensor) -> torch.Tensor:

@@ -7,11 +7,12 @@ from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, matrix_bytes
 
 _QUAD = 4
 _Q4_OFFSET = 8
-_PLAIN = {
+PLAIN_TYPES = {
     WeightFormat.F32: torch.float32,
     WeightFormat.F16: torch.float16,
     WeightFormat.BF16: torch.bfloat16,
 }
+"""The formats that are plain arrays of one of torch's types."""
 
 
 def unpack_tensor(
@@ -23,7 +24,7 @@ def unpack_tensor(
     """
     if data.numel() != matrix_bytes(weight_format, rows, columns):
         raise ValueError(f"{data.numel()} bytes for {rows} x {columns} in {weight_format}")
-    plain = _PLAIN.get(weight_format)
+    plain = PLAIN_TYPES.get(weight_format)
     if plain is not None:
         return data.view(plain).view(rows, columns).to(torch.float32)
     return _unpack_grouped(data, rows, columns, is_eight_bit=weight_format is WeightFormat.Q8_G32)

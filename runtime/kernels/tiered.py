@@ -1,5 +1,6 @@
 """Kernels of a model whose dense part lies on a device and whose experts lie here and there."""
 
+import dataclasses
 import functools
 import itertools
 import time
@@ -8,14 +9,26 @@ from collections.abc import Callable, Sequence
 import torch
 
 from runtime.device.base import Device
-from runtime.kernels.base import Kernels, RopeTables
+from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, HeadRows, Kernels, RopeTables
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import CPU, Matrix, Slot
 from runtime.kernels.reference import ReferenceKernels
+from runtime.spec.blocks import SILU, Activation, Routing
 from runtime.spec.tensors import ExpertLayout
 from runtime.telemetry.recorder import Counters
 
 Pairs = Sequence[tuple[int, Slot]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Sent:
+    """What the processor needs of a computation on the device, in RAM."""
+
+    x: torch.Tensor
+    layout: ExpertLayout
+    ids: torch.Tensor
+    weights: torch.Tensor
+    style: ExpertStyle
 
 
 class TieredKernels:
@@ -61,6 +74,7 @@ class TieredKernels:
         ids: torch.Tensor,
         weights: torch.Tensor,
         out: torch.Tensor,
+        style: ExpertStyle = PLAIN_STYLE,
     ) -> None:
         """Add the weighted results of the given experts to ``out``, each where it lies."""
         runs = [
@@ -69,54 +83,40 @@ class TieredKernels:
         ]
         here = None
         if not self._shares_memory and any(is_here for is_here, _ in runs):
-            here = (x.cpu(), ids.cpu(), weights.cpu())
+            here = _Sent(x.cpu(), layout, ids.cpu(), weights.cpu(), style.cpu())
         for is_here, run in runs:
             if not is_here:
-                self._launch_experts(x, layout, run, ids, weights, out)
+                self._device.launch(
+                    functools.partial(
+                        self._kernels.experts, x, layout, run, ids, weights, out, style
+                    )
+                )
                 continue
             started_s = self._clock()
             if here is None:
-                self._host.experts(x, layout, run, ids, weights, out)
+                self._host.experts(x, layout, run, ids, weights, out, style)
             else:
-                self._send_experts(*here, layout, run, out)
+                self._send_experts(here, run, out)
             self._counters.compute_s += self._clock() - started_s
 
-    def _launch_experts(
-        self,
-        x: torch.Tensor,
-        layout: ExpertLayout,
-        run: Pairs,
-        ids: torch.Tensor,
-        weights: torch.Tensor,
-        out: torch.Tensor,
-    ) -> None:
-        self._device.launch(lambda: self._kernels.experts(x, layout, run, ids, weights, out))
-
-    def _send_experts(
-        self,
-        x: torch.Tensor,
-        ids: torch.Tensor,
-        weights: torch.Tensor,
-        layout: ExpertLayout,
-        run: Pairs,
-        out: torch.Tensor,
-    ) -> None:
+    def _send_experts(self, sent: "_Sent", run: Pairs, out: torch.Tensor) -> None:
         """Compute experts here, one by one, and add on the device what each gives."""
         for number, slot in run:
-            rows = (ids == number).any(dim=1).nonzero().squeeze(1)
+            rows = (sent.ids == number).any(dim=1).nonzero().squeeze(1)
             if not len(rows):
                 continue
             part = torch.zeros(len(rows), out.shape[1])
             self._host.experts(
-                x[rows].contiguous(),
-                layout,
+                sent.x[rows].contiguous(),
+                sent.layout,
                 [(number, slot)],
-                ids[rows].contiguous(),
-                weights[rows].contiguous(),
+                sent.ids[rows].contiguous(),
+                sent.weights[rows].contiguous(),
                 part,
+                sent.style,
             )
-            sent, places = part.to(out.device), rows.to(out.device)
-            self._device.launch(functools.partial(out.index_add_, 0, places, sent))
+            there, places = part.to(out.device), rows.to(out.device)
+            self._device.launch(functools.partial(out.index_add_, 0, places, there))
 
     def linear(
         self, x: torch.Tensor, matrix: Matrix, bias: torch.Tensor | None = None
@@ -124,13 +124,30 @@ class TieredKernels:
         """Return ``x[n, columns]`` times the matrix transposed, plus the bias: ``[n, rows]``."""
         return self._device.launch(lambda: self._kernels.linear(x, matrix, bias))
 
-    def gated(self, x: torch.Tensor, gate: Matrix, up: Matrix, down: Matrix) -> torch.Tensor:
-        """Return the gated feed-forward ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""
-        return self._device.launch(lambda: self._kernels.gated(x, gate, up, down))
+    def gated(
+        self,
+        x: torch.Tensor,
+        gate: Matrix,
+        up: Matrix,
+        down: Matrix,
+        activation: Activation = SILU,
+    ) -> torch.Tensor:
+        """Return the gated feed-forward, ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""
+        return self._device.launch(lambda: self._kernels.gated(x, gate, up, down, activation))
+
+    def heads_linear(self, x: torch.Tensor, matrix: Matrix, rows: HeadRows) -> torch.Tensor:
+        """Return for each head its product with its own rows of a matrix."""
+        return self._device.launch(lambda: self._kernels.heads_linear(x, matrix, rows))
 
     def rms_norm(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
         """Return ``x / sqrt(mean(x ** 2) + eps) * weight`` over the last dimension."""
         return self._device.launch(lambda: self._kernels.rms_norm(x, weight, eps))
+
+    def layer_norm(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
+    ) -> torch.Tensor:
+        """Return ``(x - mean(x)) / sqrt(var(x) + eps) * weight + bias`` over the last dimension."""
+        return self._device.launch(lambda: self._kernels.layer_norm(x, weight, bias, eps))
 
     def rope(self, x: torch.Tensor, start_position: int, tables: RopeTables) -> None:
         """Turn ``x[n, heads, head_dim]`` in place; row ``i`` is at ``start_position + i``."""
@@ -143,6 +160,12 @@ class TieredKernels:
         return self._device.launch(
             lambda: self._kernels.route(logits, top_k, is_normalised=is_normalised)
         )
+
+    def choose(
+        self, logits: torch.Tensor, routing: Routing, correction: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Choose experts by any routing; results are as those of ``route``."""
+        return self._device.launch(lambda: self._kernels.choose(logits, routing, correction))
 
     def store_kv(
         self, pages: KvPages, start_position: int, keys: torch.Tensor, values: torch.Tensor
@@ -158,10 +181,13 @@ class TieredKernels:
         *,
         scale: float,
         window: int = 0,
+        sinks: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Return causal attention of ``q[n, heads, head_dim]``: ``[n, heads * head_dim]``."""
         return self._device.launch(
-            lambda: self._kernels.attention(q, pages, start_position, scale=scale, window=window)
+            lambda: self._kernels.attention(
+                q, pages, start_position, scale=scale, window=window, sinks=sinks
+            )
         )
 
     def embed(self, matrix: Matrix, ids: torch.Tensor) -> torch.Tensor:

@@ -1,14 +1,22 @@
-"""The attention block that the families share, with its options."""
+"""The attention blocks that the families share, with their options."""
 
 import dataclasses
 
 import torch
 
-from runtime.kernels.base import Kernels, RopeTables
+from runtime.kernels.base import HeadRows
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix
-from runtime.models.base import DenseWeights
-from runtime.spec.model import ModelSpec
+from runtime.models.base import AttentionBlock, DenseWeights, Parts
+from runtime.spec.attention import AttentionSpec, LatentAttentionSpec, QkNorm
+
+
+def attention_block(parts: Parts, layer: int, prefix: str) -> AttentionBlock:
+    """Return the attention of a layer whose tensors begin with ``prefix``."""
+    spec = parts.spec.attention[layer]
+    if isinstance(spec, LatentAttentionSpec):
+        return LatentAttention(parts, spec, prefix)
+    return Attention(parts, spec, prefix)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -26,59 +34,126 @@ def projection(weights: DenseWeights, name: str, *, has_bias: bool) -> Projectio
 
 
 class Attention:
-    """Causal attention with grouped heads and rotary positions over the KV pages of one layer.
+    """Causal attention with grouped heads over the KV pages of one layer."""
 
-    Queries and keys get biases (qwen2) or a norm per head (qwen3) where the spec says so.
-    """
-
-    def __init__(
-        self,
-        kernels: Kernels,
-        spec: ModelSpec,
-        rope: RopeTables,
-        weights: DenseWeights,
-        prefix: str,
-    ) -> None:
-        self._kernels = kernels
-        self._rope = rope
-        self._head_dim = spec.head_dim
-        self._num_heads = spec.num_heads
-        self._num_kv_heads = spec.num_kv_heads
-        self._scale = spec.head_dim**-0.5
-        self._window = spec.sliding_window
-        self._eps = spec.rms_eps
-        self._q = projection(weights, f"{prefix}.q_proj", has_bias=spec.has_qkv_bias)
-        self._k = projection(weights, f"{prefix}.k_proj", has_bias=spec.has_qkv_bias)
-        self._v = projection(weights, f"{prefix}.v_proj", has_bias=spec.has_qkv_bias)
-        self._o = weights.matrix(f"{prefix}.o_proj.weight")
-        self._q_norm = weights.vector(f"{prefix}.q_norm.weight") if spec.has_qk_norm else None
-        self._k_norm = weights.vector(f"{prefix}.k_norm.weight") if spec.has_qk_norm else None
+    def __init__(self, parts: Parts, spec: AttentionSpec, prefix: str) -> None:
+        weights, has_bias = parts.weights, spec.has_qkv_bias
+        self._kernels = parts.kernels
+        self._spec = spec
+        self._rope = None if spec.rope is None else parts.ropes[spec.rope]
+        self._eps = parts.spec.norm.eps
+        self._q = projection(weights, f"{prefix}.q_proj", has_bias=has_bias)
+        self._k = projection(weights, f"{prefix}.k_proj", has_bias=has_bias)
+        self._v = projection(weights, f"{prefix}.v_proj", has_bias=has_bias)
+        self._o = projection(weights, f"{prefix}.o_proj", has_bias=spec.has_output_bias)
+        has_norm = spec.qk_norm is not QkNorm.NONE
+        self._q_norm = weights.vector(f"{prefix}.q_norm.weight") if has_norm else None
+        self._k_norm = weights.vector(f"{prefix}.k_norm.weight") if has_norm else None
+        self._sinks = weights.vector(f"{prefix}.sinks") if spec.has_sinks else None
 
     def __call__(self, x: torch.Tensor, start_position: int, pages: KvPages) -> torch.Tensor:
         """Return the block's output for rows ``x`` at positions from ``start_position`` on.
 
         The rows' keys and values are written to the pages first; the pages must have room.
         """
-        kernels = self._kernels
-        n = x.shape[0]
-        q = kernels.linear(x, self._q.matrix, self._q.bias).view(n, self._num_heads, self._head_dim)
-        kv_shape = (n, self._num_kv_heads, self._head_dim)
-        k = kernels.linear(x, self._k.matrix, self._k.bias).view(kv_shape)
-        v = kernels.linear(x, self._v.matrix, self._v.bias).view(kv_shape)
-        if self._q_norm is not None and self._k_norm is not None:
-            q = kernels.rms_norm(q, self._q_norm, self._eps)
-            k = kernels.rms_norm(k, self._k_norm, self._eps)
-        kernels.rope(q, start_position, self._rope)
-        kernels.rope(k, start_position, self._rope)
+        kernels, spec = self._kernels, self._spec
+        q = self._heads(x, self._q, self._q_norm, spec.num_heads)
+        k = self._heads(x, self._k, self._k_norm, spec.num_kv_heads)
+        v = self._heads(x, self._v, None, spec.num_kv_heads)
+        if self._rope is not None:
+            kernels.rope(q, start_position, self._rope)
+            kernels.rope(k, start_position, self._rope)
         kernels.store_kv(pages, start_position, k, v)
-        mixed = kernels.attention(q, pages, start_position, scale=self._scale, window=self._window)
-        return kernels.linear(mixed, self._o)
+        mixed = kernels.attention(
+            q,
+            pages,
+            start_position,
+            scale=spec.score_scale,
+            window=spec.window,
+            sinks=self._sinks,
+        )
+        return kernels.linear(mixed, self._o.matrix, self._o.bias)
+
+    def _heads(
+        self, x: torch.Tensor, own: Projection, weight: torch.Tensor | None, num_heads: int
+    ) -> torch.Tensor:
+        """Return ``[n, heads, head_dim]`` of a projection, normalised where there are weights."""
+        kernels, spec = self._kernels, self._spec
+        flat = kernels.linear(x, own.matrix, own.bias)
+        if weight is not None and spec.qk_norm is QkNorm.WHOLE:
+            flat = kernels.rms_norm(flat, weight, self._eps)
+        heads = flat.view(x.shape[0], num_heads, spec.head_dim)
+        if weight is not None and spec.qk_norm is QkNorm.HEAD:
+            heads = kernels.rms_norm(heads, weight, self._eps)
+        return heads
 
 
-def rope_tables(head_dim: int, theta: float, num_positions: int) -> RopeTables:
-    """Return the rotary tables of all channels of a head for positions from 0 on."""
-    channels = torch.arange(0, head_dim, 2, dtype=torch.int64).to(torch.float32)
-    frequencies = 1.0 / (theta ** (channels / head_dim))
-    positions = torch.arange(num_positions, dtype=torch.float32)
-    angles = torch.outer(positions, frequencies)
-    return RopeTables(angles.cos(), angles.sin())
+class LatentAttention:
+    """Causal attention over latent rows, of which keys and values of all heads are made.
+
+    A page holds, for each position, the normalised latent row and the turned part of the key::
+
+        | latent_dim ................ | rope_dim |
+          weighs as key and as value    key alone
+
+    Instead of expanding the keys of every position, each head's query is taken through the
+    transposed matrix of its keys, and what it mixes of latent rows through that of its values.
+    """
+
+    def __init__(self, parts: Parts, spec: LatentAttentionSpec, prefix: str) -> None:
+        weights, has_bias = parts.weights, spec.has_bias
+        self._kernels = parts.kernels
+        self._spec = spec
+        self._rope = parts.ropes[spec.rope]
+        self._has_latent_query = spec.query_dim > 0
+        if self._has_latent_query:
+            self._q_down = projection(weights, f"{prefix}.q_a_proj", has_bias=has_bias)
+            self._q_norm = weights.vector(f"{prefix}.q_a_layernorm.weight")
+            self._q = weights.matrix(f"{prefix}.q_b_proj.weight")
+        else:
+            self._q = weights.matrix(f"{prefix}.q_proj.weight")
+        self._kv_down = projection(weights, f"{prefix}.kv_a_proj_with_mqa", has_bias=has_bias)
+        self._kv_norm = weights.vector(f"{prefix}.kv_a_layernorm.weight")
+        self._kv = weights.matrix(f"{prefix}.kv_b_proj.weight")
+        self._o = projection(weights, f"{prefix}.o_proj", has_bias=has_bias)
+        end = spec.plain_dim + spec.value_dim
+        self._key_rows = HeadRows(0, spec.plain_dim, is_transposed=True)
+        self._value_rows = HeadRows(spec.plain_dim, end, is_transposed=False)
+
+    def __call__(self, x: torch.Tensor, start_position: int, pages: KvPages) -> torch.Tensor:
+        """Return the block's output for rows ``x`` at positions from ``start_position`` on.
+
+        The latent rows are written to the pages first; the pages must have room.
+        """
+        kernels, spec = self._kernels, self._spec
+        row = self._latent(x, start_position)
+        kernels.store_kv(pages, start_position, row, row)
+        plain, turned = self._queries(x, start_position)
+        reach = kernels.heads_linear(plain, self._kv, self._key_rows)
+        query = torch.cat([reach, turned], dim=-1)
+        mixed = kernels.attention(query, pages, start_position, scale=spec.scale)
+        latent = mixed.view(len(x), spec.num_heads, -1)[..., : spec.latent_dim].contiguous()
+        values = kernels.heads_linear(latent, self._kv, self._value_rows)
+        return kernels.linear(values.flatten(1), self._o.matrix, self._o.bias)
+
+    def _latent(self, x: torch.Tensor, start_position: int) -> torch.Tensor:
+        """Return what is kept of each row: ``[n, 1, latent_dim + rope_dim]``."""
+        kernels, spec = self._kernels, self._spec
+        both = kernels.linear(x, self._kv_down.matrix, self._kv_down.bias)
+        latent = both[:, : spec.latent_dim].contiguous()
+        latent = kernels.rms_norm(latent, self._kv_norm, spec.norm_eps)
+        key = both[:, spec.latent_dim :].contiguous().unsqueeze(1)
+        kernels.rope(key, start_position, self._rope)
+        return torch.cat([latent.unsqueeze(1), key], dim=-1)
+
+    def _queries(self, x: torch.Tensor, start_position: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the plain and the turned part of each head's query."""
+        kernels, spec = self._kernels, self._spec
+        source = x
+        if self._has_latent_query:
+            source = kernels.linear(x, self._q_down.matrix, self._q_down.bias)
+            source = kernels.rms_norm(source, self._q_norm, spec.norm_eps)
+        heads = kernels.linear(source, self._q).view(len(x), spec.num_heads, -1)
+        turned = heads[..., spec.plain_dim :].contiguous()
+        kernels.rope(turned, start_position, self._rope)
+        return heads[..., : spec.plain_dim].contiguous(), turned

@@ -1,11 +1,16 @@
-"""What a model is handed: weights by name, and experts from wherever they lie."""
+"""What a model is handed: spec, kernels, weights by name, and experts from wherever they lie."""
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import torch
 
+from runtime.kernels.base import Kernels, RopeTables
+from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
+from runtime.spec.model import ModelSpec
+from runtime.spec.rope import RopeSpec
 from runtime.spec.tensors import ExpertLayout
 
 AfterLayer = Callable[[int], None]
@@ -40,3 +45,39 @@ class ExpertSource(Protocol):
 
     def release(self, layer: int, experts: Sequence[int]) -> None:
         """Unlock experts that were acquired; their slots may be reused from now on."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """Everything that the blocks of one model are built from."""
+
+    spec: ModelSpec
+    kernels: Kernels
+    weights: DenseWeights
+    experts: ExpertSource
+    ropes: Mapping[RopeSpec, RopeTables]
+    """The tables of each kind of rotary positions in the spec."""
+
+
+class AttentionBlock(Protocol):
+    """The attention of one layer."""
+
+    def __call__(self, x: torch.Tensor, start_position: int, pages: KvPages) -> torch.Tensor:
+        """Return the block's output for rows ``x`` at positions from ``start_position`` on.
+
+        What the layer keeps of the rows is written to the pages first, which must have room.
+        """
+
+
+class FeedForward(Protocol):
+    """The feed-forward block of one layer."""
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the block's output for rows ``x``."""
+
+
+class Layer(Protocol):
+    """One whole layer."""
+
+    def __call__(self, x: torch.Tensor, start_position: int, pages: KvPages) -> torch.Tensor:
+        """Return the stream after this layer; ``x`` may be changed and returned."""

@@ -6,25 +6,50 @@ from collections.abc import Sequence
 import torch
 
 from runtime.kernels.base import Kernels
+from runtime.kernels.composition import in_even_rows
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix
-from runtime.models.attention import Attention
-from runtime.models.base import AfterLayer, DenseWeights
-from runtime.models.moe import DenseBlock, MoeBlock
-from runtime.spec.model import ModelSpec
+from runtime.models.base import AfterLayer, AttentionBlock, FeedForward, Layer, Parts
+from runtime.models.norms import Norm, norm
+from runtime.spec.blocks import Scales
 
-EMBEDDING = "model.embed_tokens.weight"
-"""The name of the embedding in all families."""
+_EMBEDDING = "embed_tokens.weight"
+
+
+def is_embedding(name: str) -> bool:
+    """Whether a tensor is the embedding, of which rows are looked up."""
+    return name.endswith(_EMBEDDING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class DecoderLayer:
-    """One layer: attention and a feed-forward block, each behind a norm, added to the stream."""
+    """One layer: attention and a feed-forward block, each behind a norm, added to the stream.
 
-    attention_norm: torch.Tensor
-    attention: Attention
-    feed_forward_norm: torch.Tensor
-    feed_forward: DenseBlock | MoeBlock
+    Where there are norms after the blocks, they come before the addition.
+    """
+
+    attention_norm: Norm
+    attention: AttentionBlock
+    feed_forward_norm: Norm
+    feed_forward: FeedForward
+    after_attention_norm: Norm | None = None
+    after_feed_forward_norm: Norm | None = None
+    residual_scale: float = 1.0
+
+    def __call__(self, x: torch.Tensor, start_position: int, pages: KvPages) -> torch.Tensor:
+        """Return the stream after this layer, which is ``x`` itself."""
+        given = self.attention(self.attention_norm(x), start_position, pages)
+        self._add(x, given, self.after_attention_norm)
+        given = self.feed_forward(self.feed_forward_norm(x))
+        self._add(x, given, self.after_feed_forward_norm)
+        return x
+
+    def _add(self, x: torch.Tensor, given: torch.Tensor, after: Norm | None) -> None:
+        if after is not None:
+            given = after(given)
+        if self.residual_scale != 1.0:
+            given = given * self.residual_scale
+        x += given
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -32,15 +57,19 @@ class DecoderEnds:
     """What comes before the first layer and after the last."""
 
     embedding: Matrix
-    norm: torch.Tensor
+    norm: Norm
     output: Matrix
+    output_bias: torch.Tensor | None
+    scales: Scales
 
 
-def decoder_ends(spec: ModelSpec, weights: DenseWeights) -> DecoderEnds:
-    """Return the ends under the names that all families use; tied models share one matrix."""
-    embedding = weights.matrix(EMBEDDING)
+def decoder_ends(parts: Parts, prefix: str = "model") -> DecoderEnds:
+    """Return the ends under the names that families use; tied models share one matrix."""
+    spec, weights = parts.spec, parts.weights
+    embedding = weights.matrix(f"{prefix}.{_EMBEDDING}")
     output = embedding if spec.is_tied else weights.matrix("lm_head.weight")
-    return DecoderEnds(embedding, weights.vector("model.norm.weight"), output)
+    bias = weights.vector("lm_head.bias") if spec.has_output_bias else None
+    return DecoderEnds(embedding, norm(parts, f"{prefix}.norm"), output, bias, spec.scales)
 
 
 class Decoder:
@@ -52,11 +81,8 @@ class Decoder:
     Threads: used by the engine thread.
     """
 
-    def __init__(
-        self, kernels: Kernels, eps: float, ends: DecoderEnds, layers: Sequence[DecoderLayer]
-    ) -> None:
+    def __init__(self, kernels: Kernels, ends: DecoderEnds, layers: Sequence[Layer]) -> None:
         self._kernels = kernels
-        self._eps = eps
         self._ends = ends
         self._layers = tuple(layers)
 
@@ -72,18 +98,22 @@ class Decoder:
         ``kv`` holds one set of pages per layer, filled up to ``start_position`` and with room for
         the chunk. If ``after_layer`` raises, the pages before ``start_position`` are still valid.
         """
-        kernels, eps = self._kernels, self._eps
         ids = torch.tensor(token_ids, dtype=torch.int64)
-        x = kernels.embed(self._ends.embedding, ids)
+        x = self._kernels.embed(self._ends.embedding, ids)
+        if self._ends.scales.embedding != 1.0:
+            x *= self._ends.scales.embedding
         for index, layer in enumerate(self._layers):
-            normed = kernels.rms_norm(x, layer.attention_norm, eps)
-            x += layer.attention(normed, start_position, kv[index])
-            x += layer.feed_forward(kernels.rms_norm(x, layer.feed_forward_norm, eps))
+            x = layer(x, start_position, kv[index])
             if after_layer is not None:
                 after_layer(index)
         return x
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return the logits ``[n, vocabulary]`` of hidden rows."""
-        normed = self._kernels.rms_norm(hidden, self._ends.norm, self._eps)
-        return self._kernels.linear(normed, self._ends.output)
+        ends, scales = self._ends, self._ends.scales
+        logits = self._kernels.linear(ends.norm(hidden), ends.output, ends.output_bias)
+        if scales.logits != 1.0:
+            logits *= scales.logits
+        if scales.logits_cap:
+            logits = in_even_rows(torch.tanh, logits / scales.logits_cap) * scales.logits_cap
+        return logits

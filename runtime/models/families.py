@@ -1,22 +1,39 @@
 """Which file computes which ``model_type``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 
 from runtime.errors import LarderError
 from runtime.kernels.base import Kernels, RopeTables
-from runtime.models import mixtral, qwen2_moe, qwen3_moe
-from runtime.models.attention import rope_tables
-from runtime.models.base import DenseWeights, ExpertSource
+from runtime.models import (
+    granitemoe,
+    llama,
+    mixtral,
+    olmoe,
+    phimoe,
+    qwen2_moe,
+    qwen3,
+    qwen3_moe,
+)
+from runtime.models.base import DenseWeights, ExpertSource, Parts
 from runtime.models.decoder import Decoder
+from runtime.models.rope import rope_tables
 from runtime.protocol.errors import ErrorCode
 from runtime.spec.model import ModelSpec
+from runtime.spec.rope import RopeSpec
 
-Build = Callable[[ModelSpec, Kernels, RopeTables, DenseWeights, ExpertSource], Decoder]
+Build = Callable[[Parts], Decoder]
 
 FAMILIES: dict[str, Build] = {
-    family.MODEL_TYPE: family.build for family in (qwen2_moe, qwen3_moe, mixtral)
+    "granitemoe": granitemoe.build,
+    "llama": llama.build,
+    "mixtral": mixtral.build,
+    "olmoe": olmoe.build,
+    "phimoe": phimoe.build,
+    "qwen2_moe": qwen2_moe.build,
+    "qwen3": qwen3.build,
+    "qwen3_moe": qwen3_moe.build,
 }
 
 
@@ -39,7 +56,20 @@ def build_model(
             architecture=spec.model_type,
             supported=", ".join(sorted(FAMILIES)),
         )
-    rope = rope_tables(spec.head_dim, spec.rope_theta, context_tokens)
-    if torch_device is not None:
-        rope = RopeTables(rope.cosines.to(torch_device), rope.sines.to(torch_device))
-    return build(spec, kernels, rope, weights, experts)
+    ropes = _ropes(spec, context_tokens, torch_device)
+    return build(Parts(spec, kernels, weights, experts, ropes))
+
+
+def _ropes(
+    spec: ModelSpec, context_tokens: int, torch_device: torch.device | None
+) -> Mapping[RopeSpec, RopeTables]:
+    """Return the tables of every kind of rotary positions, where they are needed."""
+    made = {rope: rope_tables(rope, context_tokens) for rope in spec.ropes}
+    if torch_device is None:
+        return made
+    return {
+        rope: RopeTables(
+            tables.cosines.to(torch_device), tables.sines.to(torch_device), tables.is_interleaved
+        )
+        for rope, tables in made.items()
+    }

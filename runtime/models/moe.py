@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import torch
 
-from runtime.kernels.base import Kernels
+from runtime.kernels.base import PLAIN_STYLE, ExpertBiases, ExpertStyle, Kernels
 from runtime.kernels.matrix import Matrix
-from runtime.models.base import DenseWeights, ExpertSource
+from runtime.models.base import DenseWeights, Parts
+from runtime.spec.blocks import Routing
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -31,30 +32,72 @@ def gated_matrices(weights: DenseWeights, prefix: str) -> GatedMatrices:
 class DenseBlock:
     """A feed-forward block that every token takes whole."""
 
-    def __init__(self, kernels: Kernels, matrices: GatedMatrices) -> None:
-        self._kernels = kernels
+    def __init__(self, parts: Parts, matrices: GatedMatrices) -> None:
+        self._kernels = parts.kernels
+        self._activation = parts.spec.activation
         self._matrices = matrices
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Return the block's output for rows ``x``."""
         matrices = self._matrices
-        return self._kernels.gated(x, matrices.gate, matrices.up, matrices.down)
+        return self._kernels.gated(x, matrices.gate, matrices.up, matrices.down, self._activation)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class SharedExpert:
-    """The expert that always runs, scaled by the sigmoid of its own one-row router."""
+    """The expert that always runs, scaled by the sigmoid of a one-row router if it has one."""
 
     matrices: GatedMatrices
-    gate: Matrix
+    gate: Matrix | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Routing:
-    """How many experts a token takes, and whether their weights are made to sum to 1."""
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Router:
+    """What chooses experts: its matrix, and the vectors that some families add."""
 
-    top_k: int
-    is_normalised: bool
+    kernels: Kernels
+    routing: Routing
+    matrix: Matrix
+    bias: torch.Tensor | None = None
+    correction: torch.Tensor | None = None
+    """Added to the scores for the choice alone."""
+    expert_scales: torch.Tensor | None = None
+    """What the weight of each expert is multiplied with in the end."""
+
+    def __call__(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return ids and weights as ``Kernels.route`` does."""
+        kernels, routing = self.kernels, self.routing
+        logits = kernels.linear(x, self.matrix, self.bias)
+        if routing.is_plain:
+            ids, weights = kernels.route(logits, routing.top_k, is_normalised=routing.is_normalised)
+        else:
+            ids, weights = kernels.choose(logits, routing, self.correction)
+        if self.expert_scales is not None:
+            weights = weights * self.expert_scales[ids.to(torch.int64)]
+        return ids, weights
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class BiasMatrices:
+    """The biases of all experts of a layer, one row for each: gate and up in one, and down."""
+
+    gate_up: Matrix
+    down: Matrix
+    is_interleaved: bool
+    """Gate and up take turns in a row; otherwise up follows gate."""
+
+    def of(self, kernels: Kernels, numbers: Sequence[int]) -> ExpertBiases:
+        """Return the biases of some experts as kernels take them."""
+        ids = torch.tensor(numbers, dtype=torch.int64)
+        both = kernels.embed(self.gate_up, ids)
+        width = both.shape[1] // 2
+        gate, up = (
+            (both[:, ::2], both[:, 1::2])
+            if self.is_interleaved
+            else (both[:, :width], both[:, width:])
+        )
+        down = kernels.embed(self.down, ids)
+        return ExpertBiases(tuple(numbers), gate.contiguous(), up.contiguous(), down)
 
 
 class MoeBlock:
@@ -66,36 +109,43 @@ class MoeBlock:
 
     def __init__(
         self,
-        kernels: Kernels,
+        parts: Parts,
         layer: int,
-        router: Matrix,
-        routing: Routing,
-        experts: ExpertSource,
+        router: Router,
         shared: SharedExpert | None = None,
+        biases: BiasMatrices | None = None,
     ) -> None:
-        self._kernels = kernels
+        self._kernels = parts.kernels
+        self._activation = parts.spec.activation
         self._layer = layer
         self._router = router
-        self._routing = routing
-        self._experts = experts
-        self._layout = experts.layout
+        self._experts = parts.experts
+        self._layout = parts.experts.layout
         self._shared = shared
+        self._biases = biases
+        self._style = ExpertStyle(self._activation)
+        if self._style.is_plain:
+            self._style = PLAIN_STYLE
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Return the block's output for rows ``x``."""
-        kernels, routing = self._kernels, self._routing
-        ids, weights = kernels.route(
-            kernels.linear(x, self._router), routing.top_k, is_normalised=routing.is_normalised
-        )
+        out = self.routed(x, *self._router(x))
+        shared = self._shared
+        if shared is not None:
+            kernels, matrices = self._kernels, shared.matrices
+            result = kernels.gated(x, matrices.gate, matrices.up, matrices.down, self._activation)
+            if shared.gate is None:
+                out += result
+            else:
+                kernels.add_gated(out, result, kernels.linear(x, shared.gate))
+        return out
+
+    def routed(self, x: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Return what the chosen experts give for rows ``x``."""
         out = torch.zeros_like(x)
         chosen = _distinct(ids)
         for group in self._experts.groups(self._layer, chosen):
             self._add(x, group, ids, weights, out)
-        shared = self._shared
-        if shared is not None:
-            matrices = shared.matrices
-            result = kernels.gated(x, matrices.gate, matrices.up, matrices.down)
-            kernels.add_gated(out, result, kernels.linear(x, shared.gate))
         return out
 
     def _add(
@@ -107,10 +157,13 @@ class MoeBlock:
         out: torch.Tensor,
     ) -> None:
         """Add the contributions of a group of experts that can be acquired at once."""
+        style = self._style
+        if self._biases is not None:
+            style = ExpertStyle(self._activation, self._biases.of(self._kernels, group))
         slots = self._experts.acquire(self._layer, group)
         try:
             pairs = list(zip(group, slots, strict=True))
-            self._kernels.experts(x, self._layout, pairs, ids, weights, out)
+            self._kernels.experts(x, self._layout, pairs, ids, weights, out, style)
         finally:
             self._experts.release(self._layer, group)
 

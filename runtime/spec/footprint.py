@@ -7,6 +7,7 @@ import bisect
 from collections.abc import Iterable, Sequence
 
 from runtime.protocol.values import WeightFormat
+from runtime.spec.attention import KvShape
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import PAGE_BYTES, PART_ALIGN_BYTES, ExpertLayout, TensorEntry
 
@@ -39,21 +40,20 @@ def experts_bytes(layout: ExpertLayout, slots_per_layer: Sequence[int]) -> int:
     return layout.record_bytes * sum(slots_per_layer)
 
 
-def kv_page_bytes(spec: ModelSpec) -> int:
-    """Return what one KV page of one layer takes: f32 keys, then values."""
-    channels = spec.num_kv_heads * spec.head_dim
-    return _whole_pages(2 * KV_PAGE_TOKENS * channels * _F32_BYTES)
+def kv_page_bytes(shape: KvShape) -> int:
+    """Return what one KV page of a layer takes: f32 keys, then values, or both in one."""
+    return _whole_pages(KV_PAGE_TOKENS * shape.num_channels * _F32_BYTES)
 
 
 def kv_cache_bytes(spec: ModelSpec, context_tokens: int) -> int:
     """Return what the KV pages of all layers take for a context."""
     num_pages = -(-context_tokens // KV_PAGE_TOKENS)
-    return spec.num_layers * num_pages * kv_page_bytes(spec)
+    return num_pages * sum(kv_page_bytes(attention.kv) for attention in spec.attention)
 
 
 def work_bytes(spec: ModelSpec, context_tokens: int, chunk_tokens: int) -> int:
     """Return what computing a chunk takes: activations, logits, sampling and rotary tables."""
-    heads = (spec.num_heads + 2 * spec.num_kv_heads) * spec.head_dim
+    heads = max(attention.num_work_channels for attention in spec.attention)
     per_token = (
         6 * spec.hidden_size
         + 2 * heads
@@ -62,7 +62,7 @@ def work_bytes(spec: ModelSpec, context_tokens: int, chunk_tokens: int) -> int:
         + 3 * spec.num_experts
     )
     logits = 10 * spec.vocabulary_size
-    tables = context_tokens * spec.head_dim
+    tables = context_tokens * sum(rope.num_channels for rope in spec.ropes)
     return _whole_pages(_F32_BYTES * (chunk_tokens * per_token + logits + tables))
 
 

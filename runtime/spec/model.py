@@ -1,6 +1,15 @@
 """What a model is made of, independent of where its weights lie."""
 
 import dataclasses
+from collections.abc import Sequence
+
+from runtime.spec.attention import AnyAttention
+from runtime.spec.blocks import SILU, Activation, NormSpec, Routing, Scales
+from runtime.spec.rope import RopeSpec
+
+NO_SCALES = Scales()
+NO_ROUTING = Routing(top_k=0)
+"""Of a model without experts."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,27 +23,40 @@ class ModelSpec:
     model_type: str
     hidden_size: int
     num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
     vocabulary_size: int
     max_context_tokens: int
-    rms_eps: float
-    rope_theta: float
-    sliding_window: int = 0
-    """0: every position is seen."""
-    has_qkv_bias: bool = False
-    has_qk_norm: bool = False
+    attention: tuple[AnyAttention, ...]
+    """One for each layer; layers of a kind share one value."""
+    norm: NormSpec
+    scales: Scales = NO_SCALES
+    activation: Activation = SILU
     is_tied: bool = False
     """The output matrix is the embedding."""
+    has_output_bias: bool = False
+    """The output matrix has a bias."""
     moe_layers: tuple[int, ...] = ()
     num_experts: int = 0
-    top_k: int = 0
+    routing: Routing = NO_ROUTING
     expert_width: int = 0
     shared_width: int = 0
     """0: no shared expert."""
+    has_shared_gate: bool = False
+    """What the shared expert gives is scaled by the sigmoid of its own one-row router."""
     dense_width: int = 0
-    is_topk_normalised: bool = True
-    """The weights of the chosen experts are divided by their sum."""
     eos_ids: tuple[int, ...] = ()
     bos_id: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.attention) != self.num_layers:
+            raise ValueError(f"{len(self.attention)} attentions for {self.num_layers} layers")
+
+    @property
+    def top_k(self) -> int:
+        """Experts that a token takes in each layer that has them."""
+        return self.routing.top_k
+
+    @property
+    def ropes(self) -> Sequence[RopeSpec]:
+        """The different rotary positions of all layers, in the order of their first layer."""
+        ropes = (attention.rope for attention in self.attention)
+        return tuple(dict.fromkeys(rope for rope in ropes if rope is not None))

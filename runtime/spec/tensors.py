@@ -33,8 +33,27 @@ class ExpertPart(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Weave:
+    """How a matrix lies among others in a block of ``rows`` by ``columns`` that is read whole.
+
+    Its rows are those from ``first_row`` on with a distance of ``row_step``; if ``is_transposed``,
+    the block is turned first, so that its columns count as rows.
+    """
+
+    rows: int
+    columns: int
+    first_row: int = 0
+    row_step: int = 1
+    is_transposed: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class TensorEntry:
-    """One tensor in one file: ``num_bytes`` from ``offset_bytes`` on, row-major."""
+    """One tensor in one file: ``num_bytes`` from ``offset_bytes`` on, row-major.
+
+    It may be a part of a larger tensor of that name: ``shape`` is what it stands for. With a
+    ``weave`` the bytes are those of a block out of which it has to be picked.
+    """
 
     name: str
     file: str
@@ -43,6 +62,7 @@ class TensorEntry:
     num_bytes: int
     format: WeightFormat
     shape: tuple[int, ...]
+    weave: Weave | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

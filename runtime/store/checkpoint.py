@@ -8,6 +8,7 @@ from runtime.protocol.errors import ErrorCode
 from runtime.spec.tensors import ExpertId, ExpertLayout, ExpertPart, TensorEntry, expert_layout
 from runtime.store.coalesce import MAX_GAP_BYTES, Extent, Run, coalesce
 from runtime.store.files import WeightFiles
+from runtime.store.unweave import unweave
 
 _PARTS = tuple(ExpertPart)
 
@@ -15,7 +16,8 @@ _PARTS = tuple(ExpertPart)
 class CheckpointStore:
     """Experts and dense tensors of an inspected folder without problems.
 
-    Each expert is three extents, which go straight to the places of its parts in the target.
+    Each expert is three extents, which go straight to the places of its parts in the target. Parts
+    that lie woven into a larger block are picked out of it on the way.
 
     Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
     """
@@ -59,9 +61,25 @@ class CheckpointStore:
         extents = [
             Extent(entry.file, entry.offset_bytes, entry.num_bytes, key)
             for key, entry in enumerate(entries[part] for part in _PARTS)
+            if entry.weave is None
         ]
         for run in coalesce(extents):
             self._files.read(run.file, run.offset_bytes, self._targets(run, target))
+        self._read_woven(entries, target)
+
+    def _read_woven(self, entries: Mapping[ExpertPart, TensorEntry], target: memoryview) -> None:
+        """Read each block that holds woven parts once, and copy the parts to their places."""
+        blocks: dict[tuple[str, int], bytearray] = {}
+        for part in _PARTS:
+            entry = entries[part]
+            if entry.weave is None:
+                continue
+            key = (entry.file, entry.offset_bytes)
+            if key not in blocks:
+                blocks[key] = bytearray(entry.num_bytes)
+                self._files.read(*key, [memoryview(blocks[key])])
+            begin = self._layout[part].offset_bytes
+            unweave(blocks[key], entry, target[begin : begin + self._layout[part].num_bytes])
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """Fill ``target`` with a dense tensor's bytes."""

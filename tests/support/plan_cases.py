@@ -3,9 +3,12 @@
 from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
 from runtime.protocol.model import ModelReport, PreparedCopy
 from runtime.protocol.values import WeightFormat
+from runtime.spec.attention import AttentionSpec
+from runtime.spec.blocks import NormSpec, Routing
 from runtime.spec.facts import ModelFacts
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import matrix_bytes
+from tests.support.specs import grouped_attention
 
 GIB = 1024**3
 FOLDER = "/models/some-moe"
@@ -65,17 +68,16 @@ def spec(
         model_type="qwen3_moe",
         hidden_size=hidden_size,
         num_layers=num_layers,
-        num_heads=max(1, hidden_size // 64),
-        num_kv_heads=max(1, hidden_size // 512),
-        head_dim=64,
+        attention=grouped_attention(
+            num_layers, max(1, hidden_size // 64), max(1, hidden_size // 512), 64, 1e6
+        ),
         vocabulary_size=151936,
         max_context_tokens=max_context_tokens,
-        rms_eps=1e-6,
-        rope_theta=1e6,
+        norm=NormSpec(1e-6),
         is_tied=is_tied,
         moe_layers=tuple(range(num_dense_layers, num_layers)),
         num_experts=num_experts,
-        top_k=top_k,
+        routing=Routing(top_k=top_k, is_normalised=True),
         expert_width=expert_width,
         dense_width=hidden_size * 3,
     )
@@ -90,8 +92,10 @@ def report(
     """Return the report of a checkpoint of this architecture."""
     weight_bytes = 4 if stored_format is WeightFormat.F32 else 2
     hidden = of.hidden_size
-    kv_width = of.num_kv_heads * of.head_dim
-    attention = of.num_layers * hidden * (2 * of.num_heads * of.head_dim + 2 * kv_width)
+    heads = of.attention[0]
+    assert isinstance(heads, AttentionSpec)
+    kv_width = heads.num_kv_heads * heads.head_dim
+    attention = of.num_layers * hidden * (2 * heads.num_heads * heads.head_dim + 2 * kv_width)
     blocks = (of.num_layers - len(of.moe_layers)) * 3 * hidden * of.dense_width
     dense = attention + blocks + (1 if of.is_tied else 2) * of.vocabulary_size * hidden
     expert = sum(

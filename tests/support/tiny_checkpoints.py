@@ -79,6 +79,73 @@ _BASE: dict[str, dict[str, Any]] = {
         "tie_word_embeddings": False,
         "sliding_window": None,
     },
+    "olmoe": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "num_experts": 8,
+        "num_experts_per_tok": 3,
+        "intermediate_size": 32,
+        "norm_topk_prob": False,
+    },
+    "granitemoe": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "num_local_experts": 6,
+        "num_experts_per_tok": 2,
+        "intermediate_size": 32,
+        "tie_word_embeddings": True,
+        "attention_multiplier": 0.2,
+        "embedding_multiplier": 3.0,
+        "logits_scaling": 1.5,
+        "residual_multiplier": 0.7,
+    },
+    "phimoe": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "num_local_experts": 6,
+        "num_experts_per_tok": 2,
+        "intermediate_size": 32,
+        "attention_bias": True,
+        "lm_head_bias": True,
+        "router_jitter_noise": 0.1,
+    },
+    "llama": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "intermediate_size": 96,
+        "rope_parameters": {
+            "rope_type": "llama3",
+            "rope_theta": 10000.0,
+            "factor": 4.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 64,
+        },
+    },
+    "qwen3": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 32,
+        "intermediate_size": 96,
+        "tie_word_embeddings": True,
+    },
+}
+"""What a family's tiny configs have beside the common values of ``_config``."""
+_LONG_ROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10000.0,
+    "short_factor": [1.0, 1.02, 1.1, 1.3, 1.5, 2.0, 2.5, 3.0],
+    "long_factor": [1.1, 1.3, 1.9, 2.7, 4.0, 8.0, 12.0, 20.0],
+    "short_mscale": 1.2,
+    "long_mscale": 1.2,
+    "original_max_position_embeddings": 256,
+}
+"""As phimoe spells it, for contexts that count as short."""
+_YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 32,
 }
 
 VARIANTS = {
@@ -109,6 +176,36 @@ VARIANTS = {
         ),
         TinyVariant("mixtral", "mixtral"),
         TinyVariant("mixtral_window_f16", "mixtral", (("sliding_window", 12),), "float16"),
+        TinyVariant("olmoe", "olmoe"),
+        TinyVariant("olmoe_yarn_bf16", "olmoe", (("rope_parameters", _YARN),), "bfloat16"),
+        TinyVariant("granitemoe", "granitemoe"),
+        TinyVariant(
+            "granitemoe_untied_bf16",
+            "granitemoe",
+            (("tie_word_embeddings", False), ("attention_bias", True)),
+            "bfloat16",
+        ),
+        TinyVariant("phimoe", "phimoe", (("rope_parameters", _LONG_ROPE),)),
+        TinyVariant("phimoe_window", "phimoe", (("sliding_window", 15),)),
+        TinyVariant("llama", "llama"),
+        TinyVariant(
+            "llama_biased_linear",
+            "llama",
+            (
+                ("attention_bias", True),
+                ("rope_parameters", {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}),
+            ),
+        ),
+        TinyVariant("qwen3", "qwen3"),
+        TinyVariant(
+            "qwen3_windows",
+            "qwen3",
+            (
+                ("use_sliding_window", True),
+                ("sliding_window", 9),
+                ("max_window_layers", 1),
+            ),
+        ),
     )
 }
 """Between them: ties, dense layers of both kinds, shared experts, wide heads, grouped heads,

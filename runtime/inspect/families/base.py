@@ -6,14 +6,37 @@ from collections.abc import Callable, Mapping
 from runtime.errors import LarderError
 from runtime.inspect.config import MAX_LAYERS, ConfigReader, spelled
 from runtime.protocol.errors import ErrorCode
+from runtime.spec.attention import AttentionSpec
+from runtime.spec.blocks import SILU, Activation, ActivationKind
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertId, ExpertPart
 
 Shape = tuple[int, ...]
-ACTIVATIONS = frozenset({"silu", "swish"})
+ACTIVATIONS: Mapping[str, Activation] = {
+    "silu": SILU,
+    "swish": SILU,
+    "gelu_pytorch_tanh": Activation(ActivationKind.GELU_TANH),
+}
 MAX_EXPERTS = 1 << 16
 """Most routed experts of all layers together."""
-ROPE_TYPES = frozenset({"default"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PartPlace:
+    """Where one matrix of a routed expert lies: a tensor, or a part of one.
+
+    A tensor with the experts stacked has their number as its first dimension, and ``index`` says
+    which is meant. Of its block the rows from ``first_row`` on with a distance of ``row_step`` are
+    the matrix; if ``is_transposed``, the columns of the block count as rows.
+    """
+
+    name: str
+    shape: Shape
+    """Of the whole tensor."""
+    index: int | None = None
+    first_row: int = 0
+    row_step: int = 1
+    is_transposed: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +44,15 @@ class Family:
     """How checkpoints of one ``model_type`` are read."""
 
     model_type: str
-    architecture: str
-    """The class name in ``architectures`` of checkpoints that can chat."""
+    aliases: tuple[str, ...] = ()
+    """Other names of the same architecture in ``model_type``."""
+    architectures: frozenset[str]
+    """The class names in ``architectures`` of checkpoints that can chat."""
     read_spec: Callable[[ConfigReader], ModelSpec]
     """Problems are left in the reader; the spec counts only if there are none."""
     dense_shapes: Callable[[ModelSpec], dict[str, Shape]]
     """Every tensor that is not a routed expert, by published name."""
-    expert_name: Callable[[ExpertId, ExpertPart], str]
+    expert_part: Callable[[ModelSpec, ExpertId, ExpertPart], PartPlace]
 
 
 def refuse_variant(reader: ConfigReader, variant: str, supported: str) -> None:
@@ -42,30 +67,16 @@ def refuse_variant(reader: ConfigReader, variant: str, supported: str) -> None:
     )
 
 
-def check_activation(reader: ConfigReader) -> None:
-    """Add a problem unless the feed-forward activation is SiLU."""
-    name = reader.text("hidden_act", "silu")
-    if name not in ACTIVATIONS:
-        refuse_variant(reader, f"activation {spelled(name)}", "activation silu")
-
-
-def read_rope_theta(reader: ConfigReader, default: float) -> float:
-    """Return the rotary base; every kind of scaling is refused by its name."""
-    scaling = reader.table("rope_scaling")
-    parameters = reader.table("rope_parameters")
-    for table in (scaling, parameters):
-        kind = table.get("rope_type", table.get("type", "default"))
-        if kind not in (None, *ROPE_TYPES):
-            refuse_variant(reader, f"rope scaling {spelled(kind)}", "plain rope")
-        elif any(isinstance(value, dict) for value in table.values()):
-            refuse_variant(reader, "one rope for each kind of layer", "plain rope")
-    rotary_ratio = parameters.get("partial_rotary_factor", reader["partial_rotary_factor"])
-    if rotary_ratio not in (None, 1):
-        refuse_variant(reader, f"partial rope {spelled(rotary_ratio)}", "plain rope")
-    nested = ConfigReader(parameters, reader.file)
-    theta = nested.number("rope_theta", reader.number("rope_theta", default))
-    reader.problems.extend(nested.problems)
-    return theta
+def read_activation(reader: ConfigReader, *names: str) -> Activation:
+    """Return the feed-forward activation, named by the first of ``names`` that is there."""
+    field = next((name for name in names if reader[name] is not None), names[0])
+    name = reader.text(field, "silu")
+    activation = ACTIVATIONS.get(name)
+    if activation is None:
+        known = ", ".join(sorted(ACTIVATIONS))
+        refuse_variant(reader, f"activation {spelled(name)}", f"activation {known}")
+        return SILU
+    return activation
 
 
 def read_moe_layers(reader: ConfigReader, num_layers: int) -> tuple[int, ...]:
@@ -92,12 +103,35 @@ def refuse_partial_window(reader: ConfigReader) -> None:
         refuse_variant(reader, "sliding windows in some layers", "full attention")
 
 
+def read_windows(reader: ConfigReader, num_layers: int) -> list[int]:
+    """Return for each layer how far it looks back, 0 where it sees everything.
+
+    ``layer_types`` names the kinds; without it, windows begin at layer ``max_window_layers`` where
+    the config asks for them.
+    """
+    window = reader.integer("sliding_window", minimum=0, default=0)
+    if window >= reader.integer("max_position_embeddings", default=1):
+        window = 0
+    kinds = reader["layer_types"]
+    if kinds is None:
+        has_windows = reader.boolean("use_sliding_window", default=False)
+        first = reader.integer("max_window_layers", minimum=0, default=0)
+        return [window if has_windows and layer >= first else 0 for layer in range(num_layers)]
+    known = ("full_attention", "sliding_attention")
+    if not (isinstance(kinds, list) and len(kinds) == num_layers):
+        reader.refuse("layer_types", spelled(kinds), f"a list of {num_layers} kinds")
+        return [0] * num_layers
+    strange = [kind for kind in kinds if kind not in known]
+    if strange:
+        refuse_variant(reader, f"layers of kind {spelled(strange[0])}", f"layers {known}")
+    return [window if kind == "sliding_attention" else 0 for kind in kinds]
+
+
 def check_sizes(reader: ConfigReader, spec: ModelSpec) -> None:
     """Add problems for counts that contradict each other."""
-    if spec.num_heads % spec.num_kv_heads:
-        reader.refuse("num_key_value_heads", spec.num_kv_heads, f"a divisor of {spec.num_heads}")
-    if spec.head_dim % 2:
-        reader.refuse("head_dim", spec.head_dim, "an even number")
+    for attention in dict.fromkeys(spec.attention):
+        if isinstance(attention, AttentionSpec):
+            _check_heads(reader, attention)
     if spec.top_k > spec.num_experts:
         reader.refuse("num_experts_per_tok", spec.top_k, f"at most {spec.num_experts}")
     num_experts = spec.num_experts * len(spec.moe_layers)
@@ -105,50 +139,9 @@ def check_sizes(reader: ConfigReader, spec: ModelSpec) -> None:
         reader.refuse("num_experts", num_experts, f"at most {MAX_EXPERTS} in all layers together")
 
 
-def attention_shapes(spec: ModelSpec, prefix: str) -> dict[str, Shape]:
-    """Return the tensors of one attention block."""
-    heads = {"q": spec.num_heads, "k": spec.num_kv_heads, "v": spec.num_kv_heads}
-    shapes: dict[str, Shape] = {}
-    for letter, count in heads.items():
-        shapes[f"{prefix}.{letter}_proj.weight"] = (count * spec.head_dim, spec.hidden_size)
-        if spec.has_qkv_bias:
-            shapes[f"{prefix}.{letter}_proj.bias"] = (count * spec.head_dim,)
-    shapes[f"{prefix}.o_proj.weight"] = (spec.hidden_size, spec.num_heads * spec.head_dim)
-    if spec.has_qk_norm:
-        shapes[f"{prefix}.q_norm.weight"] = (spec.head_dim,)
-        shapes[f"{prefix}.k_norm.weight"] = (spec.head_dim,)
-    return shapes
-
-
-def gated_shapes(prefix: str, hidden_size: int, width: int) -> dict[str, Shape]:
-    """Return the three matrices of one gated feed-forward block."""
-    return {
-        f"{prefix}.gate_proj.weight": (width, hidden_size),
-        f"{prefix}.up_proj.weight": (width, hidden_size),
-        f"{prefix}.down_proj.weight": (hidden_size, width),
-    }
-
-
-def frame_shapes(spec: ModelSpec) -> dict[str, Shape]:
-    """Return embedding, norms, attention and output matrix, which all families share."""
-    hidden = spec.hidden_size
-    shapes: dict[str, Shape] = {"model.embed_tokens.weight": (spec.vocabulary_size, hidden)}
-    for layer in range(spec.num_layers):
-        prefix = f"model.layers.{layer}"
-        shapes[f"{prefix}.input_layernorm.weight"] = (hidden,)
-        shapes |= attention_shapes(spec, f"{prefix}.self_attn")
-        shapes[f"{prefix}.post_attention_layernorm.weight"] = (hidden,)
-    shapes["model.norm.weight"] = (hidden,)
-    if not spec.is_tied:
-        shapes["lm_head.weight"] = (spec.vocabulary_size, hidden)
-    return shapes
-
-
-def expert_shapes(spec: ModelSpec) -> Mapping[ExpertPart, Shape]:
-    """Return the shapes of the three matrices of every routed expert."""
-    wide = (spec.expert_width, spec.hidden_size)
-    return {
-        ExpertPart.GATE: wide,
-        ExpertPart.UP: wide,
-        ExpertPart.DOWN: (spec.hidden_size, spec.expert_width),
-    }
+def _check_heads(reader: ConfigReader, attention: AttentionSpec) -> None:
+    if attention.num_heads % attention.num_kv_heads:
+        expected = f"a divisor of {attention.num_heads}"
+        reader.refuse("num_key_value_heads", attention.num_kv_heads, expected)
+    if attention.head_dim % 2:
+        reader.refuse("head_dim", attention.head_dim, "an even number")

@@ -1,9 +1,11 @@
-"""The fields that every family's config spells the same way."""
+"""The fields that most families' configs spell the same way."""
 
 from typing import TypedDict
 
 from runtime.inspect.config import MAX_LAYERS, ConfigReader
-from runtime.inspect.families.base import check_activation, read_rope_theta
+from runtime.inspect.families.rope import read_rope
+from runtime.spec.attention import AttentionSpec
+from runtime.spec.blocks import NormKind, NormSpec
 
 
 class Frame(TypedDict):
@@ -11,35 +13,56 @@ class Frame(TypedDict):
 
     hidden_size: int
     num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
     vocabulary_size: int
     max_context_tokens: int
-    rms_eps: float
-    rope_theta: float
+    norm: NormSpec
     is_tied: bool
     bos_id: int | None
 
 
-def read_frame(reader: ConfigReader, *, rms_eps: float, rope_theta: float) -> Frame:
-    """Read the shared fields; ``rms_eps`` and ``rope_theta`` are the family's defaults."""
-    check_activation(reader)
-    hidden_size = reader.integer("hidden_size", maximum=1 << 20)
-    num_heads = reader.integer("num_attention_heads", maximum=1 << 16)
-    num_kv_heads = reader.integer("num_key_value_heads", maximum=1 << 16, default=num_heads)
-    default_dim = hidden_size // num_heads
-    head_dim = reader.integer("head_dim", maximum=1 << 16, default=max(default_dim, 1))
+class Heads(TypedDict):
+    """The counts of an ``AttentionSpec``."""
+
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+
+
+def read_frame(
+    reader: ConfigReader,
+    *,
+    norm_eps: float,
+    norm_kind: NormKind = NormKind.RMS,
+    is_tied: bool = False,
+) -> Frame:
+    """Read the shared fields; ``norm_eps`` and ``is_tied`` are the family's defaults."""
     return Frame(
-        hidden_size=hidden_size,
+        hidden_size=reader.integer("hidden_size", maximum=1 << 20),
         num_layers=reader.integer("num_hidden_layers", maximum=MAX_LAYERS),
-        num_heads=num_heads,
-        num_kv_heads=num_kv_heads,
-        head_dim=head_dim,
         vocabulary_size=reader.integer("vocab_size", maximum=1 << 24),
         max_context_tokens=reader.integer("max_position_embeddings"),
-        rms_eps=reader.number("rms_norm_eps", rms_eps),
-        rope_theta=read_rope_theta(reader, rope_theta),
-        is_tied=reader.boolean("tie_word_embeddings", default=False),
+        norm=NormSpec(reader.number("rms_norm_eps", norm_eps), norm_kind),
+        is_tied=reader.boolean("tie_word_embeddings", default=is_tied),
         bos_id=next(iter(reader.integers("bos_token_id")), None),
     )
+
+
+def read_heads(reader: ConfigReader) -> Heads:
+    """Read the counts of grouped heads."""
+    hidden_size = reader.integer("hidden_size", maximum=1 << 20)
+    num_heads = reader.integer("num_attention_heads", maximum=1 << 16)
+    default_dim = max(hidden_size // num_heads, 1)
+    return Heads(
+        num_heads=num_heads,
+        num_kv_heads=reader.integer("num_key_value_heads", maximum=1 << 16, default=num_heads),
+        head_dim=reader.integer("head_dim", maximum=1 << 16, default=default_dim),
+    )
+
+
+def read_attention(
+    reader: ConfigReader, *, rope_theta: float, may_be_partial: bool = False
+) -> AttentionSpec:
+    """Read grouped heads with rotary positions; options are the family's to add."""
+    heads = read_heads(reader)
+    rope = read_rope(reader, heads["head_dim"], rope_theta, may_be_partial=may_be_partial)
+    return AttentionSpec(**heads, rope=rope)

@@ -1,8 +1,12 @@
 """Mixtral checkpoints: experts in every layer under their own names, weights always normalised."""
 
+import dataclasses
+
 from runtime.inspect.config import ConfigReader
-from runtime.inspect.families.base import Family, Shape, check_sizes, frame_shapes
-from runtime.inspect.families.frame import read_frame
+from runtime.inspect.families.base import Family, Shape, check_sizes, read_activation
+from runtime.inspect.families.frame import read_attention, read_frame
+from runtime.inspect.families.shapes import frame_shapes, one_by_one
+from runtime.spec.blocks import Routing
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertId, ExpertPart
 
@@ -11,17 +15,23 @@ _LETTERS = {ExpertPart.GATE: "w1", ExpertPart.DOWN: "w2", ExpertPart.UP: "w3"}
 
 def read_spec(reader: ConfigReader) -> ModelSpec:
     """Return the spec of a ``mixtral`` config."""
-    frame = read_frame(reader, rms_eps=1e-5, rope_theta=1_000_000.0)
+    frame = read_frame(reader, norm_eps=1e-5)
     window = reader.integer("sliding_window", minimum=0, default=0)
+    attention = dataclasses.replace(
+        read_attention(reader, rope_theta=1_000_000.0),
+        window=window if window < frame["max_context_tokens"] else 0,
+    )
     spec = ModelSpec(
         model_type="mixtral",
         **frame,
-        sliding_window=window if window < frame["max_context_tokens"] else 0,
+        attention=(attention,) * frame["num_layers"],
+        activation=read_activation(reader, "hidden_act"),
         moe_layers=tuple(range(frame["num_layers"])),
         num_experts=reader.integer("num_local_experts", "num_experts", maximum=1 << 16),
-        top_k=reader.integer("num_experts_per_tok", maximum=1 << 16),
+        routing=Routing(
+            top_k=reader.integer("num_experts_per_tok", maximum=1 << 16), is_normalised=True
+        ),
         expert_width=reader.integer("intermediate_size", maximum=1 << 22),
-        is_topk_normalised=True,
     )
     check_sizes(reader, spec)
     return spec
@@ -46,8 +56,8 @@ def expert_name(expert: ExpertId, part: ExpertPart) -> str:
 
 MIXTRAL = Family(
     model_type="mixtral",
-    architecture="MixtralForCausalLM",
+    architectures=frozenset({"MixtralForCausalLM"}),
     read_spec=read_spec,
     dense_shapes=dense_shapes,
-    expert_name=expert_name,
+    expert_part=one_by_one(expert_name),
 )

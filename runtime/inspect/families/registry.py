@@ -1,11 +1,27 @@
 """All families that this version reads."""
 
 from runtime.inspect.families.base import Family
+from runtime.inspect.families.granitemoe import GRANITEMOE
+from runtime.inspect.families.llama import LLAMA
 from runtime.inspect.families.mixtral import MIXTRAL
+from runtime.inspect.families.olmoe import OLMOE
+from runtime.inspect.families.phimoe import PHIMOE
 from runtime.inspect.families.qwen2_moe import QWEN2_MOE
+from runtime.inspect.families.qwen3 import QWEN3
 from runtime.inspect.families.qwen3_moe import QWEN3_MOE
 
-FAMILIES = {family.model_type: family for family in (MIXTRAL, QWEN2_MOE, QWEN3_MOE)}
+_ALL = (
+    GRANITEMOE,
+    LLAMA,
+    MIXTRAL,
+    OLMOE,
+    PHIMOE,
+    QWEN2_MOE,
+    QWEN3,
+    QWEN3_MOE,
+)
+FAMILIES = {name: family for family in _ALL for name in (family.model_type, *family.aliases)}
+"""By every name that ``model_type`` can have."""
 SUPPORTED = ", ".join(sorted(FAMILIES))
 
 
@@ -17,5 +33,7 @@ def find_family(model_type: object, architectures: object) -> Family | None:
     family = FAMILIES.get(model_type) if isinstance(model_type, str) else None
     if family is None or architectures is None:
         return family
-    is_named = isinstance(architectures, list) and family.architecture in architectures
+    is_named = isinstance(architectures, list) and any(
+        name in family.architectures for name in architectures if isinstance(name, str)
+    )
     return family if is_named else None

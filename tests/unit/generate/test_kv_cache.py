@@ -7,21 +7,20 @@ from runtime.generate.kv_cache import KvCache
 from runtime.memory.ledger import Ledger
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
+from runtime.spec.blocks import NormSpec
 from runtime.spec.footprint import KV_PAGE_TOKENS, kv_cache_bytes
 from runtime.spec.model import ModelSpec
+from tests.support.specs import grouped_attention
 
 CONTEXT_TOKENS = 3 * KV_PAGE_TOKENS - 5
 SPEC = ModelSpec(
     model_type="qwen2_moe",
     hidden_size=8,
     num_layers=2,
-    num_heads=2,
-    num_kv_heads=1,
-    head_dim=4,
+    attention=grouped_attention(2, 2, 1, 4),
     vocabulary_size=10,
     max_context_tokens=CONTEXT_TOKENS,
-    rms_eps=1e-6,
-    rope_theta=10000.0,
+    norm=NormSpec(1e-6),
 )
 PROMPTS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=CONTEXT_TOKENS), max_size=8)
 

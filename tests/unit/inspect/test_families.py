@@ -4,15 +4,21 @@ import dataclasses
 import json
 import shutil
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 
+from runtime.inspect.config import ConfigReader
 from runtime.inspect.families.registry import FAMILIES
 from runtime.inspect.folder import inspect_folder
 from runtime.protocol.errors import ErrorCode
+from runtime.spec.attention import AttentionSpec, QkNorm
+from runtime.spec.blocks import NormSpec, Routing
 from runtime.spec.model import ModelSpec
+from runtime.spec.rope import RopeSpec
 from runtime.spec.tensors import ExpertId, ExpertPart
 from tests.support.checkpoint_folders import TinyModel, edit_json, write_checkpoint
+from tests.support.model_facts import FACTS
 
 CONFIGS = Path(__file__).parents[2] / "golden" / "model-configs"
 OF_CONFIG = (
@@ -21,24 +27,49 @@ OF_CONFIG = (
     ErrorCode.QUANTIZATION_UNSUPPORTED,
 )
 
+
+class Heads(TypedDict):
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    rope: RopeSpec
+
+
+def heads(num_heads: int, num_kv_heads: int, theta: float = 1e6) -> Heads:
+    """Heads of 128 channels with plain rope."""
+    return Heads(
+        num_heads=num_heads, num_kv_heads=num_kv_heads, head_dim=128, rope=RopeSpec(theta, 128)
+    )
+
+
+def only_attention(spec: ModelSpec | None) -> AttentionSpec:
+    """The attention that all layers share."""
+    assert spec is not None
+    (attention,) = set(spec.attention)
+    assert isinstance(attention, AttentionSpec)
+    return attention
+
+
+def rope_theta(spec: ModelSpec | None) -> float:
+    rope = only_attention(spec).rope
+    assert rope is not None
+    return rope.theta
+
+
 QWEN2_BASE = ModelSpec(
     model_type="qwen2_moe",
     hidden_size=2048,
     num_layers=24,
-    num_heads=16,
-    num_kv_heads=16,
-    head_dim=128,
+    attention=(AttentionSpec(**heads(16, 16), has_qkv_bias=True),) * 24,
     vocabulary_size=151936,
     max_context_tokens=8192,
-    rms_eps=1e-6,
-    rope_theta=1e6,
-    has_qkv_bias=True,
+    norm=NormSpec(1e-6),
     moe_layers=tuple(range(24)),
     num_experts=60,
-    top_k=4,
+    routing=Routing(top_k=4),
     expert_width=1408,
     shared_width=5632,
-    is_topk_normalised=False,
+    has_shared_gate=True,
     eos_ids=(151643,),
     bos_id=151643,
 )
@@ -46,19 +77,14 @@ QWEN3_BASE = ModelSpec(
     model_type="qwen3_moe",
     hidden_size=2048,
     num_layers=48,
-    num_heads=32,
-    num_kv_heads=4,
-    head_dim=128,
+    attention=(AttentionSpec(**heads(32, 4), qk_norm=QkNorm.HEAD),) * 48,
     vocabulary_size=151936,
     max_context_tokens=40960,
-    rms_eps=1e-6,
-    rope_theta=1e6,
-    has_qk_norm=True,
+    norm=NormSpec(1e-6),
     moe_layers=tuple(range(48)),
     num_experts=128,
-    top_k=8,
+    routing=Routing(top_k=8, is_normalised=True),
     expert_width=768,
-    is_topk_normalised=True,
     eos_ids=(151645,),
     bos_id=151643,
 )
@@ -68,12 +94,11 @@ EXPECTED = {
         QWEN2_BASE,
         hidden_size=3584,
         num_layers=28,
-        num_heads=28,
-        num_kv_heads=4,
+        attention=(AttentionSpec(**heads(28, 4), has_qkv_bias=True),) * 28,
         max_context_tokens=131072,
         moe_layers=tuple(range(28)),
         num_experts=64,
-        top_k=8,
+        routing=Routing(top_k=8),
         expert_width=2560,
         shared_width=20480,
     ),
@@ -82,10 +107,8 @@ EXPECTED = {
         QWEN3_BASE,
         hidden_size=6144,
         num_layers=62,
-        num_heads=96,
-        num_kv_heads=8,
+        attention=(AttentionSpec(**heads(96, 8, 1e7), qk_norm=QkNorm.HEAD),) * 62,
         max_context_tokens=262144,
-        rope_theta=1e7,
         moe_layers=tuple(range(62)),
         num_experts=160,
         expert_width=2560,
@@ -95,18 +118,14 @@ EXPECTED = {
         model_type="mixtral",
         hidden_size=4096,
         num_layers=32,
-        num_heads=32,
-        num_kv_heads=8,
-        head_dim=128,
+        attention=(AttentionSpec(**heads(32, 8)),) * 32,
         vocabulary_size=32000,
         max_context_tokens=32768,
-        rms_eps=1e-5,
-        rope_theta=1e6,
+        norm=NormSpec(1e-5),
         moe_layers=tuple(range(32)),
         num_experts=8,
-        top_k=2,
+        routing=Routing(top_k=2, is_normalised=True),
         expert_width=14336,
-        is_topk_normalised=True,
         eos_ids=(2,),
         bos_id=1,
     ),
@@ -131,7 +150,8 @@ def lay_out(name: str, folder: Path) -> Path:
 
 def test_every_golden_config_is_expected_or_refused() -> None:
     names = {path.name.removesuffix(".config.json") for path in CONFIGS.glob("*.json")}
-    assert names == EXPECTED.keys() | REFUSED.keys()
+    assert names == FACTS.keys() | REFUSED.keys()
+    assert EXPECTED.keys() <= FACTS.keys()
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -159,15 +179,13 @@ def spec_with(tmp_path: Path, model_type: str, **changes: object) -> ModelSpec |
 
 def test_spec_reads_a_whole_number_as_rope_theta(tmp_path: Path) -> None:
     spec = spec_with(tmp_path, "qwen3_moe", rope_theta=10_000_000)
-    assert spec is not None
-    assert spec.rope_theta == 1e7
+    assert rope_theta(spec) == 1e7
 
 
 def test_spec_reads_rope_parameters_of_newer_configs(tmp_path: Path) -> None:
     parameters = {"rope_theta": 12345.0, "rope_type": "default"}
     spec = spec_with(tmp_path, "qwen3_moe", rope_theta=None, rope_parameters=parameters)
-    assert spec is not None
-    assert spec.rope_theta == 12345.0
+    assert rope_theta(spec) == 12345.0
 
 
 @pytest.mark.parametrize(
@@ -185,9 +203,9 @@ def test_spec_takes_the_family_defaults_for_absent_fields(
         num_key_value_heads=None,
     )
     assert spec is not None
-    assert spec.rope_theta == theta
-    assert spec.is_topk_normalised is (model_type == "mixtral")
-    assert spec.num_kv_heads == spec.num_heads
+    assert rope_theta(spec) == theta
+    assert spec.routing.is_normalised is (model_type == "mixtral")
+    assert only_attention(spec).num_kv_heads == only_attention(spec).num_heads
 
 
 @pytest.mark.parametrize(
@@ -231,8 +249,7 @@ def test_spec_of_mixtral_keeps_a_window_that_the_context_exceeds(
     tmp_path: Path, window: int, expected: int
 ) -> None:
     spec = spec_with(tmp_path, "mixtral", sliding_window=window)
-    assert spec is not None
-    assert spec.sliding_window == expected
+    assert only_attention(spec).window == expected
 
 
 @pytest.mark.parametrize(
@@ -267,8 +284,45 @@ def test_spec_with_impossible_value_names_the_field(
 
 
 def test_expert_names_of_mixtral_follow_its_letters() -> None:
-    name = FAMILIES["mixtral"].expert_name
+    place = FAMILIES["mixtral"].expert_part
+    spec = EXPECTED["mistralai--Mixtral-8x7B-v0.1"]
     prefix = "model.layers.3.block_sparse_moe.experts.5"
-    assert name(ExpertId(3, 5), ExpertPart.GATE) == f"{prefix}.w1.weight"
-    assert name(ExpertId(3, 5), ExpertPart.UP) == f"{prefix}.w3.weight"
-    assert name(ExpertId(3, 5), ExpertPart.DOWN) == f"{prefix}.w2.weight"
+    for part, letter in ((ExpertPart.GATE, "w1"), (ExpertPart.UP, "w3"), (ExpertPart.DOWN, "w2")):
+        assert place(spec, ExpertId(3, 5), part).name == f"{prefix}.{letter}.weight"
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ({"model_type": "llama", "mlp_bias": True}, "llama with feed-forward biases"),
+        ({"model_type": "olmoe", "clip_qkv": 8.0}, "olmoe with clip_qkv 8.0"),
+    ],
+)
+def test_spec_with_what_the_family_does_not_compute_is_refused(
+    config: dict[str, object], named: str
+) -> None:
+    reader = ConfigReader(config, "config.json")
+    FAMILIES[str(config["model_type"])].read_spec(reader)
+    assert named in [problem.parameters.get("architecture") for problem in reader.problems]
+
+
+def test_spec_of_dense_qwen3_may_have_windows_in_some_layers() -> None:
+    reader = ConfigReader(
+        {
+            "model_type": "qwen3",
+            "hidden_size": 64,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "vocab_size": 100,
+            "max_position_embeddings": 512,
+            "intermediate_size": 96,
+            "sliding_window": 128,
+            "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+        },
+        "config.json",
+    )
+    spec = FAMILIES["qwen3"].read_spec(reader)
+    assert not reader.problems
+    seen = [item.window for item in spec.attention if isinstance(item, AttentionSpec)]
+    assert seen == [0, 128, 0]
+    assert (spec.num_experts, spec.top_k, spec.moe_layers) == (0, 0, ())

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime.inspect.families.registry import SUPPORTED
 from runtime.inspect.folder import inspect_folder
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.values import WeightFormat
@@ -34,12 +35,12 @@ def codes_of(folder: Path | str) -> list[ErrorCode]:
 
 
 def test_inspect_unsupported_architecture_lists_supported_ones(folder: Path) -> None:
-    edit_json(folder / "config.json", model_type="deepseek_v3", architectures=["DeepseekV3"])
+    edit_json(folder / "config.json", model_type="jamba", architectures=["DeepseekV3"])
     (problem,) = problems_of(folder)
     assert problem.code is ErrorCode.ARCHITECTURE_UNSUPPORTED
     assert problem.parameters == {
-        "architecture": "deepseek_v3",
-        "supported": "mixtral, qwen2_moe, qwen3_moe",
+        "architecture": "jamba",
+        "supported": SUPPORTED,
     }
 
 
@@ -79,9 +80,8 @@ def test_inspect_wrong_types_in_config_are_all_named(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "yarn"),
-        ({"rope_scaling": {"type": "linear", "factor": 2.0}}, "linear"),
-        ({"rope_parameters": {"rope_type": "llama3"}}, "llama3"),
+        ({"rope_scaling": {"rope_type": "spiral", "factor": 4.0}}, "spiral"),
+        ({"rope_scaling": {"type": ["yarn"]}}, "yarn"),
         ({"rope_parameters": {"full_attention": {"rope_type": "default"}}}, "one rope for each"),
         ({"partial_rotary_factor": 0.5}, "partial rope 0.5"),
         ({"hidden_act": "gelu"}, "gelu"),

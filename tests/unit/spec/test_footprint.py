@@ -2,6 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.protocol.values import WeightFormat
+from runtime.spec.blocks import NormSpec, Routing
 from runtime.spec.footprint import (
     KV_PAGE_TOKENS,
     PREFILL_CHUNK_TOKENS,
@@ -12,21 +13,19 @@ from runtime.spec.footprint import (
 )
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import TensorEntry
+from tests.support.specs import grouped_attention
 
 SPEC = ModelSpec(
     model_type="qwen3_moe",
     hidden_size=64,
     num_layers=3,
-    num_heads=4,
-    num_kv_heads=2,
-    head_dim=16,
+    attention=grouped_attention(3, 4, 2, 16),
     vocabulary_size=320,
     max_context_tokens=4096,
-    rms_eps=1e-6,
-    rope_theta=10000.0,
+    norm=NormSpec(1e-6),
     moe_layers=(0, 1, 2),
     num_experts=8,
-    top_k=2,
+    routing=Routing(top_k=2),
     expert_width=32,
 )
 
@@ -44,7 +43,7 @@ def test_prefill_chunk_is_the_largest_that_fits(context_tokens: int, room_bytes:
 
 @given(context_tokens=st.integers(1, 4096))
 def test_kv_cache_bytes_are_whole_pages_of_every_layer(context_tokens: int) -> None:
-    per_token = 2 * SPEC.num_kv_heads * SPEC.head_dim * 4
+    per_token = SPEC.attention[0].kv.num_channels * 4
     num_pages = -(-context_tokens // KV_PAGE_TOKENS)
 
     assert kv_cache_bytes(SPEC, context_tokens) == 3 * num_pages * KV_PAGE_TOKENS * per_token
