@@ -312,7 +312,7 @@ class ChatState(QObject):
             return
         if isinstance(event, TokensGenerated):
             self._end_prompt()
-            answer.add(event.text, event.token_ids)
+            answer.add(event.text, event.token_ids, event.thinking)
             for timer in (self._show_timer, self._save_timer):
                 if not timer.isActive():
                     timer.start()
@@ -383,9 +383,7 @@ class ChatState(QObject):
     def _save_growth(self) -> None:
         answer = self._answer
         if answer is not None:
-            self._store.grow(
-                answer.chat_id, answer.message_id, answer.message.text, answer.token_ids
-            )
+            self._store.grow(answer.chat_id, answer.message, answer.token_ids)
             self._tell_timer.start()
 
     def _save_draft(self) -> None:

@@ -6,8 +6,9 @@ import sqlite3
 from pathlib import Path
 
 from app.state.json_file import set_aside
+from app.state.thinking import split_thinking
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _BUSY_WAIT_S = 1.0
 """How long the window may wait for another program that writes chats."""
 _MAX_CHECKED_BYTES = 16 << 20
@@ -40,6 +41,11 @@ _MIGRATIONS = (
     CREATE INDEX messages_by_chat ON messages (chat_id);
     CREATE INDEX messages_growing ON messages (message_id) WHERE ending = 'growing';
     CREATE TABLE drafts (chat_id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+    """,
+    """
+    ALTER TABLE messages ADD COLUMN thinking TEXT NOT NULL DEFAULT '';
+    UPDATE messages SET thinking = thinking_of(text), text = answer_of(text)
+        WHERE role = 'assistant' AND text LIKE '%think>%';
     """,
 )
 _WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, tokenize='trigram')"
@@ -133,6 +139,17 @@ def _damaged(verdict: str) -> sqlite3.DatabaseError:
 
 def _ready(connection: sqlite3.Connection) -> ChatDatabase:
     """Bring the schema up to date."""
+    migrate(connection)
+    return ChatDatabase(connection, _make_words(connection))
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the tables up to date; raise ``NewerDatabaseError`` if they are newer.
+
+    The first schema kept the thinking of an answer in its text.
+    """
+    connection.create_function("thinking_of", 1, lambda text: split_thinking(text).thinking)
+    connection.create_function("answer_of", 1, lambda text: split_thinking(text).answer)
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > SCHEMA_VERSION:
         raise NewerDatabaseError(f"schema {version}, known is {SCHEMA_VERSION}")
@@ -140,7 +157,6 @@ def _ready(connection: sqlite3.Connection) -> ChatDatabase:
         connection.executescript(
             f"BEGIN IMMEDIATE; {statements} PRAGMA user_version={number}; COMMIT;"
         )
-    return ChatDatabase(connection, _make_words(connection))
 
 
 def _make_words(connection: sqlite3.Connection) -> bool:

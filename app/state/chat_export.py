@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import msgspec
 
 from app.state.chat_values import Message
-from app.state.thinking import split_thinking
 from runtime.protocol.chat import Role
 
 
@@ -15,25 +14,22 @@ def to_markdown(title: str, messages: Sequence[Message]) -> str:
     for message in messages:
         is_question = message.role is Role.USER
         speaker = "You" if is_question else message.model_name or "Model"
-        text = message.text if is_question else split_thinking(message.text).answer
-        parts.append(f"## {speaker}\n\n{text.strip()}")
+        parts.append(f"## {speaker}\n\n{message.text.strip()}")
     return "\n\n".join(parts) + "\n"
 
 
 def to_json(title: str, messages: Sequence[Message]) -> str:
     """Return a chat as JSON, with thinking in its own field and the statistics."""
-    rows = []
-    for message in messages:
-        split = split_thinking(message.text)
-        rows.append(
-            {
-                "role": message.role,
-                "text": message.text if message.role is Role.USER else split.answer,
-                "thinking": "" if message.role is Role.USER else split.thinking,
-                "model": message.model_name,
-                "end": message.end,
-                "stats": message.stats,
-            }
-        )
+    rows = [
+        {
+            "role": message.role,
+            "text": message.text,
+            "thinking": message.thinking,
+            "model": message.model_name,
+            "end": message.end,
+            "stats": message.stats,
+        }
+        for message in messages
+    ]
     encoded = msgspec.json.encode({"title": title, "messages": rows})
     return msgspec.json.format(encoded, indent=2).decode("utf-8") + "\n"

@@ -21,6 +21,7 @@ def conversation_of(
             role=message.role,
             text=message.text,
             token_ids=list(message.token_ids) if message.model_name == model_name else [],
+            thinking=message.thinking,
         )
         for message in messages
     ]

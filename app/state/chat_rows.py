@@ -56,8 +56,9 @@ def _children(connection: sqlite3.Connection, chat_id: int) -> dict[int | None, 
 
 
 def _message(connection: sqlite3.Connection, message_id: int, variants: list[int]) -> Message:
-    role, text, token_ids, ending, stats, model_name = connection.execute(
-        "SELECT role, text, token_ids, ending, stats, model_name FROM messages WHERE message_id=?",
+    role, text, token_ids, ending, stats, model_name, thinking = connection.execute(
+        "SELECT role, text, token_ids, ending, stats, model_name, thinking FROM messages"
+        " WHERE message_id=?",
         (message_id,),
     ).fetchone()
     return Message(
@@ -70,6 +71,7 @@ def _message(connection: sqlite3.Connection, message_id: int, variants: list[int
         model_name=model_name,
         variant_index=variants.index(message_id),
         num_variants=len(variants),
+        thinking=thinking,
     )
 
 

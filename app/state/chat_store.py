@@ -15,6 +15,7 @@ from app.state.chat_database import (
     NewerDatabaseError,
     copy_readable,
     is_damage,
+    migrate,
     open_file,
     open_memory,
     set_database_aside,
@@ -111,7 +112,7 @@ class ChatStore:
 
         def add(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "INSERT INTO messages VALUES (?, ?, ?, ?, ?, x'', ?, NULL, ?)",
+                "INSERT INTO messages VALUES (?, ?, ?, ?, ?, x'', ?, NULL, ?, '')",
                 (message_id, chat_id, parent_id, role.value, text, ending.value, model_name),
             )
             connection.execute(
@@ -125,13 +126,13 @@ class ChatStore:
         self._run(add, is_durable=True)
         return message_id
 
-    def grow(self, chat_id: int, message_id: int, text: str, token_ids: Sequence[int]) -> None:
-        """Save the state of a growing answer: safe against a kill, not yet a power cut."""
+    def grow(self, chat_id: int, message: Message, token_ids: Sequence[int]) -> None:
+        """Save the texts and ids of a growing answer: safe against a kill, not yet a power cut."""
         self._touch(chat_id)
         self._run(
             lambda connection: connection.execute(
-                "UPDATE messages SET text=?, token_ids=? WHERE message_id=?",
-                (text, _packed(token_ids), message_id),
+                "UPDATE messages SET text=?, thinking=?, token_ids=? WHERE message_id=?",
+                (message.text, message.thinking, _packed(token_ids), message.message_id),
             )
         )
 
@@ -141,9 +142,10 @@ class ChatStore:
 
         def settle(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "UPDATE messages SET text=?, token_ids=?, ending=?, stats=? WHERE message_id=?",
-                (message.text, _packed(message.token_ids), message.end.value, stats,
-                 message.message_id),
+                "UPDATE messages SET text=?, thinking=?, token_ids=?, ending=?, stats=?"
+                " WHERE message_id=?",
+                (message.text, message.thinking, _packed(message.token_ids), message.end.value,
+                 stats, message.message_id),
             )  # fmt: skip
             connection.execute(
                 "UPDATE chats SET changed_at_s=? WHERE chat_id=?", (self._now(), chat_id)
@@ -280,6 +282,7 @@ class ChatStore:
         self._notices.append((ChatNotice.NOT_SAVED, reason))
         database = open_memory()
         if copy_readable(self._path, database.connection):
+            migrate(database.connection)
             return ChatDatabase(database.connection, self._has_words(database.connection))
         return database
 

@@ -38,7 +38,6 @@ class Message:
     message_id: int
     role: Role
     text: str
-    """As generated, thinking included; ``thinking.split_thinking`` parts it."""
     token_ids: tuple[int, ...] = ()
     end: AnswerEnd = AnswerEnd.FINISHED
     stats: GenerationStats | None = None
@@ -46,6 +45,8 @@ class Message:
     variant_index: int = 0
     """Which of the answers to the same question (or wordings of it) this is, from 0."""
     num_variants: int = 1
+    thinking: str = ""
+    """What an answer thought before its text."""
 
 
 class ChatNotice(enum.Enum):

@@ -22,6 +22,7 @@ class GrowingAnswer:
         """The answer that was shown in its place before, if there was one."""
         self._message = message
         self._pieces: list[str] = []
+        self._thoughts: list[str] = []
         self._token_ids: list[int] = []
 
     @property
@@ -37,20 +38,29 @@ class GrowingAnswer:
     @property
     def is_empty(self) -> bool:
         """Whether nothing has arrived."""
-        return not self._token_ids and not self._message.text and not self._pieces
+        message = self._message
+        has_text = message.text or message.thinking or self._pieces or self._thoughts
+        return not self._token_ids and not has_text
 
     @property
     def message(self) -> Message:
         """The message with all text so far."""
-        if self._pieces:
-            text = self._message.text + "".join(self._pieces)
+        if self._pieces or self._thoughts:
+            self._message = dataclasses.replace(
+                self._message,
+                text=self._message.text + "".join(self._pieces),
+                thinking=self._message.thinking + "".join(self._thoughts),
+            )
             self._pieces.clear()
-            self._message = dataclasses.replace(self._message, text=text)
+            self._thoughts.clear()
         return self._message
 
-    def add(self, text: str, token_ids: Sequence[int]) -> None:
-        """Take a piece."""
-        self._pieces.append(text)
+    def add(self, text: str, token_ids: Sequence[int], thinking: str = "") -> None:
+        """Take a piece of the answer and one of its thinking."""
+        if text:
+            self._pieces.append(text)
+        if thinking:
+            self._thoughts.append(thinking)
         self._token_ids.extend(token_ids)
 
     def ended(self, end: AnswerEnd, stats: GenerationStats | None = None) -> Message:

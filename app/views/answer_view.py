@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QToolButton
 
 from app.state.chat_values import AnswerEnd, Message
-from app.state.thinking import ThoughtSplit, split_thinking
 from app.text import phrases
 from app.text.view_words import DialogWords
 from app.text.words import ChatWords
@@ -32,7 +31,6 @@ class AnswerView(MessageView):
         self._shown_answer = ""
         self._fold: QToolButton | None = None
         self._thinking: LongText | None = None
-        self._thought = ""
         self._body = self._make_body()
         self._column.addWidget(self._body)
         self._line = label("", "dim", is_wrapping=True)
@@ -61,11 +59,9 @@ class AnswerView(MessageView):
     def show_message(self, message: Message) -> None:
         """Show the answer as it is now; one that grew is continued, not drawn anew."""
         super().show_message(message)
-        is_growing = message.end is AnswerEnd.GROWING
-        split = split_thinking(message.text)
-        self._show_thinking(split, is_growing=is_growing)
-        self._show_answer_text(split.answer)
-        if not is_growing:
+        self._show_thinking()
+        self._show_answer_text(message.text)
+        if message.end is not AnswerEnd.GROWING:
             self._show_end()
 
     def show_palette(self, palette: Palette) -> None:
@@ -79,20 +75,26 @@ class AnswerView(MessageView):
         body.drew.connect(self.drew)
         return body
 
-    def _show_thinking(self, split: ThoughtSplit, *, is_growing: bool) -> None:
-        self._thought = split.thinking
+    def _show_thinking(self) -> None:
+        thought = self._message.thinking
         if self._fold is None:
-            if not split.thinking:
+            if not thought:
                 return
             self._fold = self._make_fold()
-        self._fold.setVisible(bool(split.thinking))
-        if split.is_open:
-            name = ChatWords.THINKING if is_growing else ChatWords.STOPPED_THINKING
-        else:
-            name = ChatWords.THOUGHT
-        self._fold.setText(name)
+        self._fold.setVisible(bool(thought))
+        self._fold.setText(self._fold_name())
         if self._thinking is not None and self._fold.isChecked():
-            self._thinking.show_text(split.thinking)
+            self._thinking.show_text(thought)
+
+    def _fold_name(self) -> str:
+        """Return what the fold of the thinking says."""
+        message = self._message
+        if not message.text:
+            is_growing = message.end is AnswerEnd.GROWING
+            return ChatWords.THINKING if is_growing else ChatWords.STOPPED_THINKING
+        if message.stats is None or not message.stats.thinking_s:
+            return ChatWords.THOUGHT
+        return phrases.thought_for(message.stats.thinking_s)
 
     def _make_fold(self) -> QToolButton:
         fold = QToolButton()
@@ -135,9 +137,6 @@ class AnswerView(MessageView):
         self._actions.show()
         self._actions.show_variants(message.variant_index, message.num_variants)
 
-    def _copied_text(self) -> str:
-        return split_thinking(self._message.text).answer
-
     def _on_fold_toggled(self, is_open: bool) -> None:
         if self._fold is not None:
             arrow = Qt.ArrowType.DownArrow if is_open else Qt.ArrowType.RightArrow
@@ -147,5 +146,5 @@ class AnswerView(MessageView):
             self._column.insertWidget(1, self._thinking)
         if is_open:
             self.unfolded.emit()
-            self._thinking.show_text(self._thought)
+            self._thinking.show_text(self._message.thinking)
         self._thinking.setVisible(is_open)

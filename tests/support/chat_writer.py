@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from app.state.chat_store import ChatStore
+from app.state.chat_values import Message
 from runtime.protocol.chat import Role
 
 
@@ -15,7 +16,8 @@ def main() -> None:
     answer = store.add_message(chat_id, question, Role.ASSISTANT, "", "tiny")
     for number in range(1, 1_000_000):
         ids = list(range(number))
-        store.grow(chat_id, answer, "".join(f"{item} " for item in ids), ids)
+        text = "".join(f"{item} " for item in ids)
+        store.grow(chat_id, Message(answer, Role.ASSISTANT, text), ids)
         sys.stdout.write(f"{number}\n")
         sys.stdout.flush()
 

@@ -32,9 +32,11 @@ def asked_id(client: FakeClient) -> int:
     return client.last(StartGeneration).request_id
 
 
-def write(client: FakeClient, text: str, *token_ids: int) -> None:
+def write(client: FakeClient, text: str, *token_ids: int, thinking: str = "") -> None:
     client.answer(
-        TokensGenerated(request_id=asked_id(client), token_ids=list(token_ids), text=text)
+        TokensGenerated(
+            request_id=asked_id(client), token_ids=list(token_ids), text=text, thinking=thinking
+        )
     )
 
 
@@ -395,10 +397,36 @@ class TestList:
         chat.new_chat()
         assert chat.draft == "something new"
 
+    def test_thinking_is_kept_apart_and_told_again(
+        self, chat: ChatState, client: FakeClient, qtbot: QtBot
+    ) -> None:
+        chat.ask("Why?")
+        with qtbot.waitSignal(chat.answer_grew):
+            write(client, "", 1, thinking="hm")
+        assert (chat.messages[-1].text, chat.messages[-1].thinking) == ("", "hm")
+        write(client, "Because.", 2)
+        finish(client)
+        assert (texts(chat)[-1], chat.messages[-1].thinking) == ("Because.", "hm")
+        chat.ask("And?")
+        told = client.last(StartGeneration).conversation[1]
+        assert (told.text, told.thinking, told.token_ids) == ("Because.", "hm", [1, 2])
+
+    def test_answer_stopped_while_thinking_is_kept(
+        self, chat: ChatState, client: FakeClient
+    ) -> None:
+        chat.ask("Why?")
+        write(client, "", thinking="hm")
+        client.answer(GenerationCancelled(request_id=asked_id(client), stats=some_stats()))
+        last = chat.messages[-1]
+        assert (last.text, last.thinking, last.end) == ("", "hm", AnswerEnd.STOPPED)
+
     def test_export_has_all_messages_and_no_thinking_in_the_text(
         self, chat: ChatState, client: FakeClient
     ) -> None:
-        talk(chat, client, "Why?", "<think>hm</think>Because.")
+        chat.ask("Why?")
+        write(client, "", 1, thinking="h")
+        write(client, "Because.", 2, thinking="m")
+        finish(client)
         assert chat.chat_id is not None
         assert chat.export_markdown(chat.chat_id) == (
             "# Why?\n\n## You\n\nWhy?\n\n## tiny\n\nBecause.\n"

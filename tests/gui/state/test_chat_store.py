@@ -16,10 +16,25 @@ from app.state.chat_database import (
     open_file,
 )
 from app.state.chat_store import ChatStore
-from app.state.chat_values import AnswerEnd
+from app.state.chat_values import AnswerEnd, Message
 from runtime.protocol.chat import Role
 from tests.support.chat_talks import Clock, add_talk, titles
 from tests.support.window_values import some_stats
+
+
+def write_first_schema(path: Path) -> None:
+    """Write a file as the first version did: thinking stands in the text of the answer."""
+    path.parent.mkdir(parents=True)
+    with contextlib.closing(sqlite3.connect(path)) as old, old:
+        old.executescript(chat_database._MIGRATIONS[0] + "PRAGMA user_version=1;")
+        old.execute("INSERT INTO chats VALUES (1, 'Old', 5.0, NULL, 3)")
+        for row in (
+            (2, 1, None, "user", "what is <think>", b"", "finished", None, ""),
+            (3, 1, 2, "assistant", "<think>hm</think>Paris.", b"\7\0\0\0", "finished", None, "t"),
+        ):
+            old.execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        old.execute("CREATE VIRTUAL TABLE words USING fts5(text, tokenize='trigram')")
+        old.execute("INSERT INTO words (rowid, text) VALUES (3, '<think>hm</think>Paris.')")
 
 
 class TestKeeping:
@@ -79,12 +94,43 @@ class TestKeeping:
         chat_id = store.new_chat("Why?")
         question = store.add_message(chat_id, None, Role.USER, "Why?")
         answer = store.add_message(chat_id, question, Role.ASSISTANT, "")
-        store.grow(chat_id, answer, "sourdough", [1])
+        store.grow(chat_id, Message(answer, Role.ASSISTANT, "sourdough", thinking="hm"), [1])
         assert titles(store, "sourdough") == []
         again = ChatStore(path, clock)
-        assert again.messages(chat_id)[1].end is AnswerEnd.CUT_OFF
+        last = again.messages(chat_id)[1]
+        assert (last.text, last.thinking, last.token_ids) == ("sourdough", "hm", (1,))
+        assert last.end is AnswerEnd.CUT_OFF
         assert titles(again, "sourdough") == ["Why?"]
         again.close()
+
+    def test_chats_of_the_first_schema_have_their_thinking_parted(
+        self, path: Path, clock: Clock
+    ) -> None:
+        write_first_schema(path)
+        store = ChatStore(path, clock)
+        question, answer = store.messages(1)
+        assert (question.text, question.thinking) == ("what is <think>", "")
+        assert (answer.text, answer.thinking, answer.token_ids) == ("Paris.", "hm", (7,))
+        assert titles(store, "Paris") == ["Old"]
+        store.close()
+        again = ChatStore(path, clock)
+        assert again.messages(1) == [question, answer]
+        again.close()
+
+    def test_chats_of_the_first_schema_are_readable_where_nothing_can_be_written(
+        self, path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_first_schema(path)
+
+        def refuse(*_: object, **__: object) -> None:
+            raise sqlite3.OperationalError("attempt to write a readonly database")
+
+        monkeypatch.setattr(chat_store, "open_file", refuse)
+        store = ChatStore(path, clock)
+        assert not store.is_saved
+        assert [message.thinking for message in store.messages(1)] == ["", "hm"]
+        store.add_message(1, None, Role.USER, "more")
+        store.close()
 
     def test_statistics_of_another_version_are_left_out(self, store: ChatStore, path: Path) -> None:
         chat_id = add_talk(store, "Why?")
@@ -209,7 +255,7 @@ def test_two_thousand_chats_open_in_under_three_seconds(path: Path, clock: Clock
         )
         for turn in range(4):
             connection.execute(
-                "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, 'finished', NULL, 'tiny')",
+                "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, 'finished', NULL, 'tiny', '')",
                 (number * 10 + turn, number, number * 10 + turn - 1 if turn else None,
                  "assistant" if turn % 2 else "user", "many words " * 100, b"\0" * 800),
             )  # fmt: skip

@@ -13,7 +13,7 @@ from app.state.folders import app_folders, demo_folder, same_folder
 from app.state.growing_answer import GrowingAnswer
 from app.state.progress import ProgressKind, ProgressMeter
 from app.state.stages import Stage, StageFacts, stage_of
-from app.state.thinking import CLOSE_MARK, OPEN_MARK, ThoughtSplit, split_thinking
+from app.state.thinking import ThoughtSplit, split_thinking
 from runtime.protocol.chat import Role
 
 
@@ -85,40 +85,19 @@ class TestThinking:
     @pytest.mark.parametrize(
         ("text", "split"),
         [
-            ("", ThoughtSplit("", "", is_open=False)),
-            ("Paris.", ThoughtSplit("", "Paris.", is_open=False)),
-            ("<think>hm</think>\n\nParis.", ThoughtSplit("hm", "Paris.", is_open=False)),
-            ("\n<think>\nhm\n</think>Paris.", ThoughtSplit("hm", "Paris.", is_open=False)),
-            ("hm</think>Paris.", ThoughtSplit("hm", "Paris.", is_open=False)),
-            ("<think>hm", ThoughtSplit("hm", "", is_open=True)),
-            ("<think>", ThoughtSplit("", "", is_open=True)),
-            ("use <think>x</think>", ThoughtSplit("", "use <think>x</think>", is_open=False)),
-            ("a <", ThoughtSplit("", "a <", is_open=False)),
+            ("", ThoughtSplit("", "")),
+            ("Paris.", ThoughtSplit("", "Paris.")),
+            ("<think>hm</think>\n\nParis.", ThoughtSplit("hm", "Paris.")),
+            ("\n<think>\nhm\n</think>Paris.", ThoughtSplit("hm", "Paris.")),
+            ("hm</think>Paris.", ThoughtSplit("hm", "Paris.")),
+            ("<think>hm", ThoughtSplit("hm", "")),
+            ("<think>", ThoughtSplit("", "")),
+            ("use <think>x</think>", ThoughtSplit("", "use <think>x</think>")),
+            ("a <", ThoughtSplit("", "a <")),
         ],
     )
-    def test_text_is_parted(self, text: str, split: ThoughtSplit) -> None:
+    def test_text_that_was_kept_whole_is_parted(self, text: str, split: ThoughtSplit) -> None:
         assert split_thinking(text) == split
-
-    @given(
-        thinking=st.text("ab \n</>", max_size=12).filter(lambda text: CLOSE_MARK not in text),
-        answer=st.text("ab \n<", max_size=12),
-        is_marked=st.booleans(),
-    )
-    def test_no_part_of_a_mark_is_shown_while_text_grows(
-        self, thinking: str, answer: str, is_marked: bool
-    ) -> None:
-        text = f"{OPEN_MARK}{thinking}{CLOSE_MARK}{answer}" if is_marked else answer
-        for end in range(len(text) + 1):
-            split = split_thinking(text[:end], is_growing=True)
-            shown = split.thinking + split.answer
-            for mark in (OPEN_MARK, CLOSE_MARK):
-                assert mark not in shown
-            if not is_marked:
-                assert answer.startswith(split.answer)
-            else:
-                assert answer.lstrip().startswith(split.answer)
-                assert not split.answer or not split.is_open
-        assert split_thinking(text).answer == (answer.lstrip() if is_marked else answer)
 
 
 class TestTitles:
@@ -172,16 +151,24 @@ class TestFolders:
 
 
 class TestGrowingAnswer:
-    @given(st.lists(st.tuples(st.text(max_size=4), st.lists(st.integers(0, 9), max_size=2))))
+    @given(
+        st.lists(
+            st.tuples(
+                st.text(max_size=4), st.text(max_size=4), st.lists(st.integers(0, 9), max_size=2)
+            )
+        )
+    )
     def test_pieces_add_up_whenever_they_are_looked_at(
-        self, pieces: list[tuple[str, list[int]]]
+        self, pieces: list[tuple[str, str, list[int]]]
     ) -> None:
         answer = GrowingAnswer(1, Message(2, Role.ASSISTANT, "", end=AnswerEnd.GROWING))
         assert answer.is_empty
-        for index, (text, token_ids) in enumerate(pieces):
-            answer.add(text, token_ids)
+        for index, (text, thinking, token_ids) in enumerate(pieces):
+            answer.add(text, token_ids, thinking)
             if index % 2:
                 assert answer.message.end is AnswerEnd.GROWING
+        assert answer.is_empty == (not any(map(any, pieces)))
         ended = answer.ended(AnswerEnd.STOPPED)
-        assert ended.text == "".join(text for text, _ in pieces)
-        assert list(ended.token_ids) == [item for _, ids in pieces for item in ids]
+        assert ended.text == "".join(text for text, _, _ in pieces)
+        assert ended.thinking == "".join(thinking for _, thinking, _ in pieces)
+        assert list(ended.token_ids) == [item for _, _, ids in pieces for item in ids]

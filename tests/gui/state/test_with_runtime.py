@@ -1,6 +1,8 @@
 """The state over a real child with the scripted engine: the whole way, crashes, the end."""
 
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -205,3 +207,33 @@ def test_runtime_goes_when_the_window_is_killed(tmp_path: Path) -> None:
     window.stdout.close()
     gone, _ = psutil.wait_procs([runtime], timeout=5)
     assert gone or runtime.status() == psutil.STATUS_ZOMBIE
+
+
+IN_CHANNELS = (
+    "<|channel|>analysis<|message|>We think.<|end|><|start|>assistant"
+    "<|channel|>final<|message|>It is **Paris**.<|return|>"
+)
+MARKS = ("<|", "|>", "think>", "analysis", "final")
+
+
+@pytest.mark.parametrize("pieces", ["characters", "words", "lines"])
+def test_markers_reach_neither_window_nor_file_nor_export(
+    make_window: MakeWindow, qtbot: QtBot, tmp_path: Path, pieces: str
+) -> None:
+    tagged = "<think>\nWe think.\n</think>\n\nIt is **Paris**."
+    window = make_window(answers=[IN_CHANNELS, tagged, IN_CHANNELS[:38]], pieces=pieces)
+    window.load(qtbot)
+    assert window.ask(qtbot, "one?") == "It is **Paris**."
+    assert window.ask(qtbot, "two?") == "It is **Paris**."
+    assert window.ask(qtbot, "three?") == ""
+    thoughts = [message.thinking for message in window.chat.messages[1::2]]
+    assert thoughts == ["We think.", "We think.", "We think"]
+    chat_id = window.chat.chat_id
+    assert chat_id is not None
+    markdown = window.chat.export_markdown(chat_id)
+    written = markdown + window.chat.export_json(chat_id)
+    with contextlib.closing(sqlite3.connect(tmp_path / "chats.db")) as database:
+        rows = database.execute("SELECT text, thinking FROM messages").fetchall()
+    written += "".join(map(str, rows))
+    assert not any(mark in written for mark in MARKS)
+    assert "We thin" not in markdown

@@ -1,6 +1,10 @@
 """Messages of any length: what is drawn, how it breaks, and how long the window is kept waiting."""
 
+import dataclasses
+
+import msgspec
 import pytest
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QScrollBar
 from pytestqt.qtbot import QtBot
 
@@ -13,6 +17,7 @@ from app.views.question_view import MAX_BUBBLE_WIDTH, QuestionView
 from app.views.table_view import TableView
 from runtime.protocol.chat import Role
 from tests.support.loop_gaps import LoopGaps
+from tests.support.window_values import some_stats
 
 MAX_GAP_S = 0.1
 """Stated by the field cases; asserted at three times its value."""
@@ -26,8 +31,10 @@ def question(text: str, message_id: int = 1) -> Message:
     return Message(message_id, Role.USER, text)
 
 
-def answer(text: str, message_id: int = 2, end: AnswerEnd = AnswerEnd.FINISHED) -> Message:
-    return Message(message_id, Role.ASSISTANT, text, end=end)
+def answer(
+    text: str, message_id: int = 2, end: AnswerEnd = AnswerEnd.FINISHED, thinking: str = ""
+) -> Message:
+    return Message(message_id, Role.ASSISTANT, text, end=end, thinking=thinking)
 
 
 @pytest.fixture
@@ -246,9 +253,7 @@ def test_narrow_table_needs_no_scroll_bar(messages: MessageList, qtbot: QtBot) -
 
 def test_thinking_of_any_length_opens_at_once(messages: MessageList, qtbot: QtBot) -> None:
     thought = "z" * 5000 + " and so on" * 20_000
-    messages.show_messages(
-        [question("q"), answer(f"<think>{thought}</think>Yes.")], is_other_chat=True
-    )
+    messages.show_messages([question("q"), answer("Yes.", thinking=thought)], is_other_chat=True)
     view = answer_view(messages)
     assert view._fold is not None
     gaps = LoopGaps()
@@ -256,6 +261,43 @@ def test_thinking_of_any_length_opens_at_once(messages: MessageList, qtbot: QtBo
     view._fold.click()
     qtbot.waitUntil(lambda: messages.is_drawn, timeout=20_000)
     assert gaps.stop() < 3 * MAX_GAP_S
+
+
+def test_thinking_is_folded_above_the_answer_and_not_copied(
+    messages: MessageList, qtbot: QtBot
+) -> None:
+    growing = answer("", end=AnswerEnd.GROWING, thinking="hm")
+    messages.show_messages([question("q"), growing], is_other_chat=True)
+    view = answer_view(messages)
+    fold = view._fold
+    assert fold is not None
+    assert fold.text() == "Thinking"
+    assert view._thinking is None
+    fold.click()
+    shown = view._thinking
+    assert shown is not None
+    messages.grow(answer("", end=AnswerEnd.GROWING, thinking="hm, so"))
+    qtbot.waitUntil(lambda: messages.is_drawn)
+    assert "hm, so" in "".join(each.toPlainText() for each in shown.findChildren(PlainView))
+    messages.grow(answer("Yes", end=AnswerEnd.GROWING, thinking="hm, so"))
+    assert fold.text() == "Thought"
+    stats = msgspec.structs.replace(some_stats(), thinking_s=3.2)
+    ended = dataclasses.replace(answer("Yes.", thinking="hm, so"), stats=stats)
+    messages.grow(ended)
+    assert fold.text().replace("\N{NO-BREAK SPACE}", " ") == "Thought for 3.2 s"
+    assert view._column.indexOf(fold) < view._column.indexOf(view.body)
+    view._on_copy_clicked()
+    assert QGuiApplication.clipboard().text() == "Yes."
+    fold.click()
+    assert not shown.isVisible()
+
+
+def test_answer_stopped_while_thinking_says_so(messages: MessageList) -> None:
+    stopped = answer("", end=AnswerEnd.STOPPED, thinking="hm")
+    messages.show_messages([question("q"), stopped], is_other_chat=True)
+    fold = answer_view(messages)._fold
+    assert fold is not None
+    assert fold.text() == "Stopped while thinking"
 
 
 def test_later_rows_that_are_wider_widen_the_whole_table(
