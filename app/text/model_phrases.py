@@ -18,6 +18,7 @@ _BITS = {
     WeightFormat.BF16: "16",
     WeightFormat.Q8_G32: "8.5",
     WeightFormat.Q4_G32: "4.5",
+    WeightFormat.MXFP4: "4.25",
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from runtime.kernels.fp4 import LEVELS, fp4_scales, pack_fp4_groups
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, matrix_bytes
 
@@ -42,6 +43,8 @@ def pack(weight_format: WeightFormat, array: Floats) -> Bytes:
             return pack_q8_g32(array)
         case WeightFormat.Q4_G32:
             return pack_q4_g32(array)
+        case WeightFormat.MXFP4:
+            return _in_slices(array, pack_fp4_groups)
 
 
 def pack_q8_g32(array: Floats) -> Bytes:
@@ -74,6 +77,8 @@ def unpack(weight_format: WeightFormat, data: Bytes, rows: int, columns: int) ->
             return _unpack_q8(data, rows, columns)
         case WeightFormat.Q4_G32:
             return _unpack_q4(data, rows, columns)
+        case WeightFormat.MXFP4:
+            return _unpack_fp4(data, rows, columns)
 
 
 def _bytes_of(array: npt.NDArray[np.generic]) -> Bytes:
@@ -198,24 +203,35 @@ def _fit(values: Floats, units: Floats) -> tuple[Floats, Floats]:
     return along, scale
 
 
-def _split(data: Bytes, columns: int, weight_bytes: int) -> tuple[Floats, Bytes]:
-    """Return scales ``[blocks, groups, 8]`` and weights ``[blocks, groups, quads, 8, 4]``."""
-    scale_bytes = 2 * ROW_BLOCK
+def _split(
+    data: Bytes, columns: int, weight_bytes: int, scale_bytes: int = 2 * ROW_BLOCK
+) -> tuple[Bytes, Bytes]:
+    """Return scales ``[blocks, groups, bytes]`` and weights ``[blocks, groups, quads, 8, 4]``."""
     groups = data.reshape(-1, -(-columns // GROUP_SIZE), scale_bytes + weight_bytes)
-    scales = np.ascontiguousarray(groups[..., :scale_bytes]).view(np.float16).astype(np.float32)
+    scales = np.ascontiguousarray(groups[..., :scale_bytes])
     weights = groups[..., scale_bytes:]
     return scales, weights.reshape(*groups.shape[:2], -1, ROW_BLOCK, _QUAD)
 
 
 def _unpack_q8(data: Bytes, rows: int, columns: int) -> Floats:
-    scales, weights = _split(data, columns, ROW_BLOCK * GROUP_SIZE)
+    stored, weights = _split(data, columns, ROW_BLOCK * GROUP_SIZE)
+    scales = stored.view(np.float16).astype(np.float32)
     return _joined(weights.view(np.int8).astype(np.float32), scales, rows, columns)
 
 
 def _unpack_q4(data: Bytes, rows: int, columns: int) -> Floats:
-    scales, pairs = _split(data, columns, ROW_BLOCK * GROUP_SIZE // 2)
-    halves = np.concatenate([pairs & np.uint8(15), pairs >> np.uint8(4)], axis=2)
-    return _joined(halves.astype(np.float32) + _Q4_MIN, scales, rows, columns)
+    stored, pairs = _split(data, columns, ROW_BLOCK * GROUP_SIZE // 2)
+    scales = stored.view(np.float16).astype(np.float32)
+    return _joined(_halves(pairs).astype(np.float32) + _Q4_MIN, scales, rows, columns)
+
+
+def _unpack_fp4(data: Bytes, rows: int, columns: int) -> Floats:
+    exponents, pairs = _split(data, columns, ROW_BLOCK * GROUP_SIZE // 2, ROW_BLOCK)
+    return _joined(LEVELS[_halves(pairs)], fp4_scales(exponents), rows, columns)
+
+
+def _halves(pairs: Bytes) -> Bytes:
+    return np.concatenate([pairs & np.uint8(15), pairs >> np.uint8(4)], axis=2)
 
 
 def _joined(levels: Floats, scales: Floats, rows: int, columns: int) -> Floats:

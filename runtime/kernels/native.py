@@ -19,6 +19,7 @@ FORMAT_CODES = {
     WeightFormat.BF16: 2,
     WeightFormat.Q8_G32: 3,
     WeightFormat.Q4_G32: 4,
+    WeightFormat.MXFP4: 5,
 }
 """The numbers that the extension gives the formats."""
 

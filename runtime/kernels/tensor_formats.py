@@ -2,11 +2,13 @@
 
 import torch
 
+from runtime.kernels.fp4 import LEVELS
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, matrix_bytes
 
 _QUAD = 4
 _Q4_OFFSET = 8
+_LEAST_EXPONENT = 2
 PLAIN_TYPES = {
     WeightFormat.F32: torch.float32,
     WeightFormat.F16: torch.float16,
@@ -27,23 +29,48 @@ def unpack_tensor(
     plain = PLAIN_TYPES.get(weight_format)
     if plain is not None:
         return data.view(plain).view(rows, columns).to(torch.float32)
-    return _unpack_grouped(data, rows, columns, is_eight_bit=weight_format is WeightFormat.Q8_G32)
-
-
-def _unpack_grouped(
-    data: torch.Tensor, rows: int, columns: int, *, is_eight_bit: bool
-) -> torch.Tensor:
-    """Undo the interleaving of row blocks; see ``formats`` for the drawing."""
-    scale_bytes = 2 * ROW_BLOCK
-    weight_bytes = ROW_BLOCK * GROUP_SIZE // (1 if is_eight_bit else 2)
-    groups = data.view(-1, -(-columns // GROUP_SIZE), scale_bytes + weight_bytes)
-    scales = groups[..., :scale_bytes].contiguous().view(torch.float16).to(torch.float32)
-    weights = groups[..., scale_bytes:].contiguous()
-    if is_eight_bit:
-        levels = weights.view(torch.int8).to(torch.float32)
-    else:
-        halves = weights.view(*weights.shape[:2], -1, ROW_BLOCK, _QUAD)
-        levels = torch.cat([halves & 15, halves >> 4], dim=2).to(torch.float32) - _Q4_OFFSET
-    quads = levels.view(*groups.shape[:2], -1, ROW_BLOCK, _QUAD) * scales[:, :, None, :, None]
-    padded = quads.permute(0, 3, 1, 2, 4).reshape(groups.shape[0] * ROW_BLOCK, -1)
+    levels, scales = _GROUPED[weight_format](data, columns)
+    quads = levels * scales[:, :, None, :, None]
+    padded = quads.permute(0, 3, 1, 2, 4).reshape(levels.shape[0] * ROW_BLOCK, -1)
     return padded[:rows, :columns].contiguous()
+
+
+def _split(
+    data: torch.Tensor, columns: int, scale_bytes: int, weight_bytes: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return scales ``[blocks, groups, bytes]`` and weights ``[blocks, groups, quads, 8, 4]``."""
+    groups = data.view(-1, -(-columns // GROUP_SIZE), ROW_BLOCK * (scale_bytes + weight_bytes))
+    scales = groups[..., : ROW_BLOCK * scale_bytes].contiguous()
+    weights = groups[..., ROW_BLOCK * scale_bytes :].contiguous()
+    return scales, weights.view(*groups.shape[:2], -1, ROW_BLOCK, _QUAD)
+
+
+def _halves(pairs: torch.Tensor) -> torch.Tensor:
+    return torch.cat([pairs & 15, pairs >> 4], dim=2)
+
+
+def _eight_bit(data: torch.Tensor, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
+    scales, weights = _split(data, columns, 2, GROUP_SIZE)
+    return weights.view(torch.int8).to(torch.float32), scales.view(torch.float16).to(torch.float32)
+
+
+def _four_bit(data: torch.Tensor, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
+    scales, pairs = _split(data, columns, 2, GROUP_SIZE // 2)
+    levels = _halves(pairs).to(torch.float32) - _Q4_OFFSET
+    return levels, scales.view(torch.float16).to(torch.float32)
+
+
+def _fp4(data: torch.Tensor, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
+    exponents, pairs = _split(data, columns, 1, GROUP_SIZE // 2)
+    levels = torch.from_numpy(LEVELS).to(data.device)[_halves(pairs).to(torch.int64)]
+    # The bits of a float whose exponent is the byte; 0 and 1 stand for 0.
+    bits = exponents.to(torch.int32) << 23
+    return levels, bits.masked_fill(exponents < _LEAST_EXPONENT, 0).view(torch.float32)
+
+
+_GROUPED = {
+    WeightFormat.Q8_G32: _eight_bit,
+    WeightFormat.Q4_G32: _four_bit,
+    WeightFormat.MXFP4: _fp4,
+}
+"""Levels ``[blocks, groups, quads, 8, 4]`` and scales ``[blocks, groups, 8]`` of each format."""

@@ -19,6 +19,7 @@ class NativeModule(Protocol):
     ROW_BLOCK: int
     Q8_GROUP_BYTES: int
     Q4_GROUP_BYTES: int
+    MXFP4_GROUP_BYTES: int
 
     def linear(
         self,

@@ -15,7 +15,8 @@ NATIVE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.F16: 0.75,
         WeightFormat.BF16: 0.75,
         WeightFormat.Q8_G32: 0.70,
-        WeightFormat.Q4_G32: 0.45,
+        WeightFormat.Q4_G32: 0.70,
+        WeightFormat.MXFP4: 0.70,
     }
 )
 REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
@@ -25,6 +26,7 @@ REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.BF16: 2.0e9,
         WeightFormat.Q8_G32: 0.28e9,
         WeightFormat.Q4_G32: 0.13e9,
+        WeightFormat.MXFP4: 0.13e9,
     }
 )
 

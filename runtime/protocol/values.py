@@ -17,8 +17,9 @@ class Tier(enum.StrEnum):
 class WeightFormat(enum.StrEnum):
     """How the weights of one matrix are stored, which is also how the kernels read them.
 
-    The plain formats are row-major, as published. The ``G32`` formats are our prepared ones: eight
-    rows interleaved, one fp16 scale for each group of 32 weights of a row (see docs/formats.md).
+    The plain formats are row-major, as published. The others are our prepared ones: eight rows
+    interleaved, one scale for each group of 32 weights of a row, in fp16 or, for ``MXFP4``, a power
+    of two (see docs/formats.md).
     """
 
     F32 = "f32"
@@ -26,6 +27,7 @@ class WeightFormat(enum.StrEnum):
     BF16 = "bf16"
     Q8_G32 = "q8_g32"
     Q4_G32 = "q4_g32"
+    MXFP4 = "mxfp4"
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -108,7 +108,8 @@ def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
     padded_rows = -(-rows // ROW_BLOCK) * ROW_BLOCK
     num_groups = -(-columns // GROUP_SIZE)
     bits = 8 if weight_format is WeightFormat.Q8_G32 else 4
-    return padded_rows * num_groups * (2 + GROUP_SIZE * bits // 8)
+    scale_bytes = 1 if weight_format is WeightFormat.MXFP4 else 2
+    return padded_rows * num_groups * (scale_bytes + GROUP_SIZE * bits // 8)
 
 
 def expert_layout(weight_format: WeightFormat, hidden_size: int, expert_width: int) -> ExpertLayout:

@@ -19,6 +19,7 @@ STORED_BITS = {
     WeightFormat.BF16: 16,
     WeightFormat.Q8_G32: 8,
     WeightFormat.Q4_G32: 4,
+    WeightFormat.MXFP4: 4,
 }
 """Bits of a weight by format, scales left out."""
 _MOST = 255

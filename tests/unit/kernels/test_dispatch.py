@@ -75,6 +75,7 @@ def test_extension_sizes_equal_the_layout() -> None:
     assert module.ROW_BLOCK == ROW_BLOCK
     assert matrix_bytes(WeightFormat.Q8_G32, ROW_BLOCK, GROUP_SIZE) == module.Q8_GROUP_BYTES
     assert matrix_bytes(WeightFormat.Q4_G32, ROW_BLOCK, GROUP_SIZE) == module.Q4_GROUP_BYTES
+    assert matrix_bytes(WeightFormat.MXFP4, ROW_BLOCK, GROUP_SIZE) == module.MXFP4_GROUP_BYTES
     assert set(FORMAT_CODES) == set(WeightFormat)
 
 

@@ -4,9 +4,11 @@ import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 
 from runtime.kernels.formats import Floats, pack, pack_q4_g32, pack_q8_g32, unpack
+from runtime.kernels.tensor_formats import unpack_tensor
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import matrix_bytes
 
@@ -82,6 +84,14 @@ def test_pack_q4_large_matrix_is_packed_in_slices_of_the_same_bytes() -> None:
     array = np.random.default_rng(3).standard_normal((256, 1056), dtype=np.float32)
     rows = [pack_q4_g32(array[start : start + 8]) for start in range(0, 256, 8)]
     assert (pack_q4_g32(array) == np.concatenate(rows)).all()
+
+
+@pytest.mark.parametrize("weight_format", list(WeightFormat))
+@given(array=matrices)
+def test_unpack_tensor_gives_the_same_bits(weight_format: WeightFormat, array: Floats) -> None:
+    data = pack(weight_format, array)
+    as_tensor = unpack_tensor(weight_format, torch.from_numpy(data), *array.shape)
+    assert (as_tensor.numpy() == unpack(weight_format, data, *array.shape)).all()
 
 
 @pytest.mark.parametrize("weight_format", [WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16])
