@@ -14,7 +14,14 @@ from runtime.protocol.messages import AnyEvent, ModelInspected, ModelLoaded, Mod
 from runtime.protocol.model import ModelReport, TierShare
 from runtime.protocol.plan import PlacementPlan
 
-_NO_MODEL = frozenset({ErrorCode.NOT_A_MODEL, ErrorCode.FOLDER_NOT_FOUND})
+_NO_MODEL = frozenset(
+    {
+        ErrorCode.NOT_A_MODEL,
+        ErrorCode.FOLDER_NOT_FOUND,
+        ErrorCode.SEVERAL_MODELS,
+        ErrorCode.COPY_WITHOUT_MODEL,
+    }
+)
 
 
 class _Entry(msgspec.Struct, frozen=True, kw_only=True):

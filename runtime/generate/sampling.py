@@ -5,6 +5,7 @@ min-p on the probabilities of what is left, then one draw. Each filter keeps at 
 among equal ones the lower id comes first, so that a seed gives the same answer everywhere.
 """
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -44,7 +45,12 @@ def check_settings(settings: SamplingSettings) -> None:
 
 
 def choose_token(logits: Floats, settings: SamplingSettings, draw: float) -> int:
-    """Return the id chosen from penalised ``logits`` by ``draw``, a number in [0, 1)."""
+    """Return the id chosen from penalised ``logits`` by ``draw``, a number in [0, 1).
+
+    Raises ``WEIGHTS_NOT_FINITE`` if there is no likeliest token because some are not numbers.
+    """
+    if not math.isfinite(logits.max()):
+        raise LarderError(ErrorCode.WEIGHTS_NOT_FINITE, place="What the model computed")
     if settings.temperature == 0:
         return int(logits.argmax())
     candidates, probabilities = distribution(logits, settings)

@@ -7,6 +7,11 @@ MAX_SEPARATORS = 1 << 20
 """Most commas in one document, which bounds the objects that parsing it makes."""
 
 
+MAX_OPENINGS = 1 << 20
+"""Most objects and lists: nested in each other they need no comma."""
+_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+
+
 class JsonRefusedError(Exception):
     """The text is not JSON as we accept it; the message says why."""
 
@@ -14,18 +19,25 @@ class JsonRefusedError(Exception):
 def parse_object(data: bytes) -> dict[str, object]:
     """Return the one object that ``data`` spells.
 
-    Refuses other values at the top, duplicate keys, text that is not UTF-8, endless nesting, and
-    more than ``MAX_SEPARATORS`` values. ``Infinity`` and ``NaN`` stand in published configs and are
-    let through; whoever wants a number has to refuse them.
+    Refuses other values at the top, duplicate keys, text that is not UTF-8, endless nesting, more
+    than ``MAX_SEPARATORS`` values and more than ``MAX_OPENINGS`` objects and lists. ``Infinity``
+    and ``NaN`` stand in published configs and are let through; whoever wants a number has to refuse
+    them.
     """
     if data.count(b",") > MAX_SEPARATORS:
         raise JsonRefusedError(f"more than {MAX_SEPARATORS} values")
+    if data.count(b"{") + data.count(b"[") > MAX_OPENINGS:
+        raise JsonRefusedError(f"more than {MAX_OPENINGS} objects and lists")
+    if data.startswith(_BYTE_ORDER_MARKS):
+        raise JsonRefusedError("a byte-order mark at the beginning; JSON is saved as plain UTF-8")
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
         if b"\\ud" in data.lower():
             _refuse_half_characters(value)
     except RecursionError as cause:
         raise JsonRefusedError("nested too deeply") from cause
+    except json.JSONDecodeError as cause:
+        raise JsonRefusedError(f"{cause.msg} in line {cause.lineno}") from cause
     except ValueError as cause:
         raise JsonRefusedError(str(cause)) from cause
     if not isinstance(value, dict):

@@ -9,7 +9,8 @@ import msgspec
 from runtime.errors import LarderError
 from runtime.inspect.bounded_json import JsonRefusedError, parse_object
 from runtime.inspect.config import ConfigReader
-from runtime.inspect.files import LFS_MARK, LFS_REASON, open_regular, read_small, shown, unreadable
+from runtime.inspect.files import open_regular, read_small, shown, unreadable, unusable
+from runtime.inspect.lookalike import START_BYTES, mistaken_for
 from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorCode
 
@@ -26,15 +27,8 @@ def read_config(folder: Path, name: str) -> ConfigReader:
     try:
         return ConfigReader(parse_object(data), str(path))
     except JsonRefusedError as cause:
-        is_pointer = data.startswith(LFS_MARK)
-        found = "a Git LFS pointer, not downloaded yet" if is_pointer else f"broken ({cause})"
-        raise LarderError(
-            ErrorCode.CONFIG_INVALID,
-            file=shown(str(path)),
-            field="the text",
-            found=found,
-            expected="valid JSON",
-        ) from cause
+        reason = mistaken_for(data[:START_BYTES]) or f"it is not valid JSON ({cause})"
+        raise unusable(path, reason) from cause
 
 
 def optional_config(folder: Path, name: str) -> tuple[ConfigReader, list[LarderError]]:
@@ -53,7 +47,7 @@ def tokenizer_problems(folder: Path) -> Iterable[LarderError]:
     try:
         with open_regular(path) as file:
             size_bytes = os.fstat(file.fileno()).st_size
-            start = file.read(64)
+            start = file.read(START_BYTES)
             file.seek(max(0, size_bytes - 64))
             end = file.read(64)
     except FileNotFoundError:
@@ -66,12 +60,10 @@ def tokenizer_problems(folder: Path) -> Iterable[LarderError]:
         yield unreadable(path, cause)
         return
     reason = ""
-    if start.startswith(LFS_MARK):
-        reason = LFS_REASON
-    elif size_bytes > MAX_TOKENIZER_BYTES:
+    if size_bytes > MAX_TOKENIZER_BYTES:
         reason = f"it has {size_bytes} bytes, at most {MAX_TOKENIZER_BYTES} are read"
     elif not (start.lstrip().startswith(b"{") and end.rstrip().endswith(b"}")):
-        reason = "it is not a complete JSON object"
+        reason = mistaken_for(start) or "it is not a complete JSON object"
     if reason:
         yield LarderError(ErrorCode.TOKENIZER_INVALID, file=shown(str(path)), reason=reason)
 
@@ -80,6 +72,8 @@ def template_problems(folder: Path, names: list[str]) -> Iterable[LarderError]:
     """Yield an error if no file says how a conversation becomes a prompt."""
     config, problems = optional_config(folder, "tokenizer_config.json")
     yield from problems
+    if problems:
+        return
     template = config["chat_template"]
     if not template and not any(name in names for name in TEMPLATE_FILES):
         yield LarderError(ErrorCode.CHAT_TEMPLATE_MISSING, folder=shown(str(folder)))

@@ -9,9 +9,21 @@ from pathlib import Path
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
 
-LFS_MARK = b"version https://git-lfs"
-"""How a Git LFS pointer begins: the text that stands for a file that was not downloaded."""
-LFS_REASON = "it is a Git LFS pointer of a few bytes, the download is not complete"
+_OPEN_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+"""A pipe that takes a file's place between the look and the opening does not block."""
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+CIRCLE = "it is a link that leads back to itself"
 
 
 def shown(text: str) -> str:
@@ -26,8 +38,18 @@ def is_unicode(text: str) -> bool:
 
 def unreadable(path: Path, cause: Exception) -> LarderError:
     """Return the error for a file that exists and cannot be read."""
-    reason = (cause.strerror or str(cause)) if isinstance(cause, OSError) else str(cause)
+    if isinstance(cause, OSError) and cause.errno == errno.ELOOP:
+        return unusable(path, CIRCLE)
+    if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
+        reason = "its path is too long for this system, so move the folder to a shorter one"
+    else:
+        reason = (cause.strerror or str(cause)) if isinstance(cause, OSError) else str(cause)
     return LarderError(ErrorCode.FILE_UNREADABLE, file=shown(str(path)), reason=shown(reason))
+
+
+def unusable(path: Path, reason: str) -> LarderError:
+    """Return the error for a file that can be read and is not what it should be."""
+    return LarderError(ErrorCode.FILE_INVALID, file=shown(str(path)), reason=shown(reason))
 
 
 def open_regular(path: Path) -> BufferedReader:
@@ -36,13 +58,18 @@ def open_regular(path: Path) -> BufferedReader:
     Raises ``FileNotFoundError`` if there is none, ``LarderError`` for every other failure.
     """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise unreadable(path, OSError(errno.EINVAL, "not a regular file"))
-        return path.open("rb")
+        _require_regular(path, path.stat().st_mode)
+        file = os.fdopen(os.open(path, _OPEN_FLAGS), "rb")
     except FileNotFoundError:
         raise
     except (OSError, ValueError) as cause:
         raise unreadable(path, cause) from cause
+    try:
+        _require_regular(path, os.fstat(file.fileno()).st_mode)
+    except LarderError:
+        file.close()
+        raise
+    return file
 
 
 def read_small(path: Path, max_bytes: int) -> bytes:
@@ -51,8 +78,7 @@ def read_small(path: Path, max_bytes: int) -> bytes:
         try:
             size_bytes = os.fstat(file.fileno()).st_size
             if size_bytes > max_bytes:
-                cause = OSError(errno.EFBIG, f"{size_bytes} bytes, at most {max_bytes} allowed")
-                raise unreadable(path, cause)
+                raise unusable(path, f"it has {size_bytes} bytes, at most {max_bytes} are read")
             return file.read(max_bytes)
         except OSError as cause:
             raise unreadable(path, cause) from cause
@@ -73,3 +99,9 @@ def is_file(path: Path) -> bool:
         return stat.S_ISREG(path.stat().st_mode)
     except (OSError, ValueError):
         return False
+
+
+def _require_regular(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+        raise unusable(path, f"it is {kind} and not a file")

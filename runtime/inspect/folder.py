@@ -2,6 +2,8 @@
 
 import dataclasses
 
+import msgspec
+
 from runtime.errors import LarderError, report_of
 from runtime.inspect.chat_files import (
     read_config,
@@ -17,9 +19,15 @@ from runtime.inspect.files import shown
 from runtime.inspect.fingerprint import fingerprint
 from runtime.inspect.inspection import Inspection
 from runtime.inspect.licence import read_licence
+from runtime.inspect.listing import CONFIG_NAME
 from runtime.inspect.manifest import MANIFEST_NAME
-from runtime.inspect.place import CONFIG_NAME, Place, find_model
-from runtime.inspect.prepared import find_prepared
+from runtime.inspect.place import Place, find_model
+from runtime.inspect.prepared import (
+    copy_without_model,
+    describe_copy,
+    find_prepared,
+    model_of_copy,
+)
 from runtime.inspect.quantization import quantization_problems
 from runtime.inspect.report import describe_files, describe_spec, describe_weights
 from runtime.inspect.roles import Roles, assign_roles
@@ -39,14 +47,23 @@ def inspect_folder(folder: str, prepared_folder: str = "") -> Inspection:
     try:
         place = find_model(folder)
         if MANIFEST_NAME in place.names:
-            raise LarderError(
-                ErrorCode.NOT_A_MODEL,
-                folder=shown(str(place.folder)),
-                reason="it is a prepared copy; choose the model that it was made from",
-            )
+            return _inspect_copy(place, prepared_folder)
+        return _inspect_place(place, prepared_folder)
     except LarderError as error:
         return _nothing(folder, error)
-    return _inspect_place(place, prepared_folder)
+
+
+def _inspect_copy(copy: Place, prepared_folder: str) -> Inspection:
+    """Return what the model of a prepared copy is, that copy listed with it."""
+    place, manifest = model_of_copy(copy)
+    inspection = _inspect_place(place, prepared_folder)
+    report = inspection.report
+    if report.fingerprint != manifest.source_fingerprint:
+        raise copy_without_model(copy, manifest)
+    described = describe_copy(copy.folder, manifest)
+    if described not in report.prepared:
+        report = msgspec.structs.replace(report, prepared=[*report.prepared, described])
+    return dataclasses.replace(inspection, report=report)
 
 
 def _inspect_place(place: Place, prepared_folder: str) -> Inspection:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from runtime.errors import LarderError
 from runtime.inspect.bounded_json import JsonRefusedError, parse_object
-from runtime.inspect.files import LFS_MARK, LFS_REASON, open_regular, shown, unreadable
+from runtime.inspect.files import open_regular, shown, unreadable
+from runtime.inspect.lookalike import START_BYTES, mistaken_for_text
 from runtime.protocol.errors import ErrorCode
 
 MAX_HEADER_BYTES = 100_000_000
@@ -46,38 +47,35 @@ class ShardHeader(NamedTuple):
     metadata: dict[str, object]
 
 
-def read_header(path: Path) -> ShardHeader:
+def read_header(path: Path, max_header_bytes: int = MAX_HEADER_BYTES) -> ShardHeader:
     """Return the checked header of a safetensors file.
 
     Raises ``FileNotFoundError``, or ``LarderError`` with ``FILE_UNREADABLE``,
-    ``SHARD_TRUNCATED`` or ``SHARD_INVALID``. At most ``MAX_HEADER_BYTES`` are read.
+    ``SHARD_TRUNCATED`` or ``SHARD_INVALID``. At most ``max_header_bytes`` are read.
     """
     with open_regular(path) as file:
         try:
             file_bytes = os.fstat(file.fileno()).st_size
-            start = file.read(32)
-            if start.startswith(LFS_MARK):
-                raise _invalid(path, LFS_REASON)
-            if len(start) < 8:
-                raise _truncated(path, file_bytes, 8)
-            header_bytes = int.from_bytes(start[:8], "little")
-            if header_bytes > MAX_HEADER_BYTES:
-                raise _invalid(path, f"its header claims {header_bytes} bytes")
-            if 8 + header_bytes > file_bytes:
-                raise _truncated(path, file_bytes, 8 + header_bytes)
+            start = file.read(START_BYTES)
+            header_bytes = int.from_bytes(start[:8].ljust(8), "little")
+            if 8 + header_bytes > file_bytes or header_bytes > max_header_bytes:
+                raise _no_header(path, start, file_bytes, header_bytes, max_header_bytes)
             file.seek(8)
             header = file.read(header_bytes)
         except OSError as cause:
             raise unreadable(path, cause) from cause
+    if len(header) < header_bytes:
+        raise _invalid(path, "it became shorter while it was read")
     try:
         declared = parse_object(header)
     except JsonRefusedError as cause:
-        raise _invalid(path, f"its header is not valid JSON: {cause}") from cause
+        reason = mistaken_for_text(start) or f"its header is not valid JSON ({cause})"
+        raise _invalid(path, reason) from cause
     metadata = declared.pop("__metadata__", {})
     if not isinstance(metadata, dict):
         raise _invalid(path, "its metadata is not an object")
     tensors = _tensors(path, declared, 8 + header_bytes)
-    _check_extents(path, tensors, 8 + len(header), file_bytes)
+    _check_extents(path, tensors, 8 + header_bytes, file_bytes)
     return ShardHeader(path, file_bytes, header, tensors, metadata)
 
 
@@ -125,6 +123,20 @@ def _check_extents(
         raise _truncated(path, file_bytes, position)
     if position < file_bytes:
         raise _invalid(path, f"{file_bytes - position} bytes follow its last tensor")
+
+
+def _no_header(
+    path: Path, start: bytes, file_bytes: int, header_bytes: int, max_header_bytes: int
+) -> LarderError:
+    """Return why no header can be read from a file that begins with ``start``."""
+    if len(start) < 8:
+        return _truncated(path, file_bytes, 8)
+    if reason := mistaken_for_text(start):
+        return _invalid(path, reason)
+    if header_bytes <= max_header_bytes:
+        return _truncated(path, file_bytes, 8 + header_bytes)
+    room = f"at most {max_header_bytes}" if max_header_bytes else "no more"
+    return _invalid(path, f"its header claims {header_bytes} bytes, {room} are read")
 
 
 def _invalid(path: Path, reason: str) -> LarderError:

@@ -12,6 +12,8 @@ from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 
 MANIFEST_NAME = "larder-manifest.json"
+JOURNAL_NAME = "larder-unfinished.json"
+"""Lies in a folder whose copy is not finished."""
 MANIFEST_VERSION = 1
 MAX_MANIFEST_BYTES = 64_000_000
 
@@ -40,6 +42,8 @@ class Manifest:
     dense: PreparedFile
     layers: dict[int, PreparedFile]
     """The file with the expert records of each MoE layer."""
+    source_folder: str = ""
+    """Where the published model lay; empty in copies of earlier versions."""
 
     @property
     def size_bytes(self) -> int:
@@ -52,7 +56,12 @@ def read_manifest(folder: Path) -> Manifest:
 
     Raises ``FileNotFoundError``, or ``LarderError`` with ``STORE_INVALID`` or ``FILE_UNREADABLE``.
     """
-    data = read_small(folder / MANIFEST_NAME, MAX_MANIFEST_BYTES)
+    try:
+        data = read_small(folder / MANIFEST_NAME, MAX_MANIFEST_BYTES)
+    except LarderError as cause:
+        if cause.code is not ErrorCode.FILE_INVALID:
+            raise
+        raise _invalid(folder, f"{MANIFEST_NAME}: {cause.parameters['reason']}") from cause
     try:
         manifest = msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as cause:

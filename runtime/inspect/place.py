@@ -1,21 +1,21 @@
 """Where in what was dropped the model really lies."""
 
 import dataclasses
-import itertools
-import os
+import errno
 import stat
 from pathlib import Path
 
 from runtime.errors import LarderError
-from runtime.inspect.files import is_file, is_unicode, read_start, shown, unreadable
+from runtime.inspect import hub_cache
+from runtime.inspect.files import CIRCLE, is_file, is_unicode, read_start, shown, unreadable
+from runtime.inspect.listing import CONFIG_NAME, MAX_CHILDREN, list_names
+from runtime.inspect.manifest import JOURNAL_NAME
 from runtime.protocol.errors import ErrorCode
 
-CONFIG_NAME = "config.json"
 GGUF_MAGIC = b"GGUF"
-MAX_ENTRIES = 100_000
-MAX_CHILDREN = 1000
-_HUB_PREFIX = "models--"
+_MODEL_ENDINGS = (".safetensors", ".json")
 _NOT_UNICODE = "its path holds signs that are not Unicode text, so rename it first"
+_MAX_LISTED = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,8 +30,43 @@ class Place:
 def find_model(folder: str) -> Place:
     """Return the folder with ``config.json``: the one given, one level below, or in a hub cache.
 
-    Raises ``LarderError`` with ``FOLDER_NOT_FOUND``, ``FILE_UNREADABLE`` or ``NOT_A_MODEL``.
+    One of the model's own files stands for its folder, an inner folder of a hub cache for the model
+    that is cached. Raises ``LarderError`` with ``FOLDER_NOT_FOUND``, ``FILE_UNREADABLE``,
+    ``SEVERAL_MODELS`` or ``NOT_A_MODEL``.
     """
+    path, mode = _look(folder)
+    if not stat.S_ISDIR(mode):
+        path = _folder_of(path)
+    names = list_names(path)
+    if CONFIG_NAME in names:
+        return Place(path, names, model_name(path))
+    path = hub_cache.repository_of(path)
+    names = list_names(path)
+    found = _below(path, names)
+    if len(found) == 1:
+        return Place(found[0], list_names(found[0]), model_name(found[0]))
+    if found:
+        listed = ", ".join(model_name(item) for item in found[:_MAX_LISTED])
+        more = f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
+        raise LarderError(
+            ErrorCode.SEVERAL_MODELS,
+            folder=shown(str(path)),
+            num_models=len(found),
+            names=listed + more,
+        )
+    raise _not_a_model(path, _about_folder(names))
+
+
+def model_name(folder: Path) -> str:
+    """Return what to call the model of a folder; one in a hub cache goes by the hub's name."""
+    for part in reversed(folder.parts[-3:]):
+        if part.startswith(hub_cache.PREFIX):
+            return shown(part.rpartition("--")[2])
+    return shown(folder.name or str(folder))
+
+
+def _look(folder: str) -> tuple[Path, int]:
+    """Return the absolute path of what was dropped, and its mode."""
     if not folder:
         raise LarderError(ErrorCode.FOLDER_NOT_FOUND, folder=folder)
     path = Path(folder)
@@ -40,79 +75,44 @@ def find_model(folder: str) -> Place:
         mode = path.stat().st_mode
     except PermissionError as cause:
         raise unreadable(path, cause) from cause
-    except (OSError, ValueError) as cause:
+    except (OSError, ValueError, RuntimeError) as cause:
         if "\N{REPLACEMENT CHARACTER}" in folder:
             # What the window's own library made of a name that it could not read.
             raise _not_a_model(path, _NOT_UNICODE) from cause
+        if isinstance(cause, OSError) and cause.errno == errno.ELOOP:
+            raise _not_a_model(path, CIRCLE) from cause
+        if isinstance(cause, FileNotFoundError) and path.is_symlink():
+            raise _not_a_model(path, "it is a link to something that is not there") from cause
         raise LarderError(ErrorCode.FOLDER_NOT_FOUND, folder=shown(folder)) from cause
     if not is_unicode(str(path)):
         raise _not_a_model(path, _NOT_UNICODE)
-    if not stat.S_ISDIR(mode):
-        raise _not_a_model(path, _about_file(path))
-    names = list_names(path)
-    if CONFIG_NAME in names:
-        return Place(path, names, model_name(path))
-    found = _below(path, names)
-    if len(found) == 1:
-        return Place(found[0], list_names(found[0]), model_name(found[0]))
-    if found:
-        # What to do goes first, because a long text loses its end.
-        listed = ", ".join(model_name(item) for item in found[:3])
-        raise _not_a_model(path, f"it holds {len(found)} models, choose one of them: {listed}")
-    raise _not_a_model(path, _about_folder(names))
+    return path, mode
 
 
-def list_names(folder: Path) -> list[str]:
-    """Return the entries of a folder, sorted; at most ``MAX_ENTRIES``."""
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in itertools.islice(entries, MAX_ENTRIES))
-    except OSError as cause:
-        raise unreadable(folder, cause) from cause
-
-
-def model_name(folder: Path) -> str:
-    """Return what to call the model of a folder; one in a hub cache goes by the hub's name."""
-    for part in reversed(folder.parts[-3:]):
-        if part.startswith(_HUB_PREFIX):
-            return shown(part.rpartition("--")[2])
-    return shown(folder.name or str(folder))
+def _folder_of(path: Path) -> Path:
+    """Return the model folder that a dropped file stands for, or raise what it is instead."""
+    if is_file(path):
+        repository = hub_cache.repository_of(path)
+        if repository != path:
+            return repository
+        if path.suffix in _MODEL_ENDINGS and is_file(path.parent / CONFIG_NAME):
+            return path.parent
+    raise _not_a_model(path, _about_file(path))
 
 
 def _below(path: Path, names: list[str]) -> list[Path]:
     """Return the folders that can be meant: the current snapshot, or children with a config."""
     if "snapshots" in names:
-        return _snapshot(path)
+        return hub_cache.find_snapshot(path)
     found: list[Path] = []
     for child in (path / name for name in names[:MAX_CHILDREN]):
-        if child.name.startswith(_HUB_PREFIX):
-            found += _snapshot(child)
+        if child.name.startswith(hub_cache.PREFIX):
+            found += hub_cache.find_snapshot(child)
         elif is_file(child / CONFIG_NAME):
             found.append(child)
+        elif child.name == hub_cache.HUB_NAME:
+            found += hub_cache.find_cached(child)
     return found
-
-
-def _snapshot(repository: Path) -> list[Path]:
-    """Return the snapshot that ``main`` names, else the newest one with a config, else nothing."""
-    try:
-        main = read_start(repository / "refs" / "main", 80).decode("ascii", "replace").strip()
-    except (FileNotFoundError, LarderError):
-        main = ""
-    try:
-        names = list_names(repository / "snapshots")[:MAX_CHILDREN]
-    except LarderError:
-        return []
-    usable = [repository / "snapshots" / name for name in names]
-    usable = [item for item in usable if is_file(item / CONFIG_NAME)]
-    named = [item for item in usable if item.name == main]
-    return named or sorted(usable, key=_modified_s)[-1:]
-
-
-def _modified_s(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _about_file(path: Path) -> str:
@@ -121,7 +121,7 @@ def _about_file(path: Path) -> str:
     except (FileNotFoundError, LarderError):
         return "it is not a folder"
     if start == GGUF_MAGIC:
-        return "it is a GGUF file, which cannot be read yet; the safetensors version is needed"
+        return "it is a GGUF file, which cannot be read yet"
     if is_file(path.parent / CONFIG_NAME):
         return f"it is one file of a model; choose its folder {shown(str(path.parent))}"
     if path.suffix == ".safetensors":
@@ -132,11 +132,15 @@ def _about_file(path: Path) -> str:
 def _about_folder(names: list[str]) -> str:
     endings = {name.rpartition(".")[2].lower() for name in names}
     if "gguf" in endings:
-        return "it holds GGUF files, which cannot be read yet; the safetensors version is needed"
+        return "it holds GGUF files, which cannot be read yet"
     if "adapter_config.json" in names:
         return "it holds an adapter, which is nothing without its base model"
+    if JOURNAL_NAME in names:
+        return "it holds a prepared copy that is not finished"
     if "safetensors" in endings:
         return "config.json is missing beside the weights"
+    if "snapshots" in names:
+        return "no snapshot in it holds config.json, so its download is not complete"
     return "it has no config.json" if names else "it is empty"
 
 

@@ -1,14 +1,18 @@
-"""Prepared copies of a model that already lie on this PC."""
+"""Prepared copies of a model that already lie on this PC, and the way from a copy to its model."""
 
 from pathlib import Path
 
 from runtime.errors import LarderError
 from runtime.inspect.files import shown
-from runtime.inspect.manifest import read_manifest
-from runtime.inspect.place import list_names
+from runtime.inspect.listing import list_names
+from runtime.inspect.manifest import MANIFEST_NAME, Manifest, read_manifest
+from runtime.inspect.place import Place, find_model
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import PreparedCopy
 
 MAX_COPIES = 1000
+_NETWORK_STARTS = ("\\\\", "//")
+"""A stranger's manifest must not make this PC log in at a server of the stranger's choice."""
 
 
 def find_prepared(prepared_folder: str, fingerprint: str) -> list[PreparedCopy]:
@@ -31,11 +35,41 @@ def find_prepared(prepared_folder: str, fingerprint: str) -> list[PreparedCopy]:
         except (FileNotFoundError, LarderError):
             continue
         if manifest.source_fingerprint == fingerprint:
-            found.append(
-                PreparedCopy(
-                    folder=shown(str(folder)),
-                    expert_format=manifest.expert_format,
-                    size_bytes=manifest.size_bytes,
-                )
-            )
+            found.append(describe_copy(folder, manifest))
     return found
+
+
+def describe_copy(folder: Path, manifest: Manifest) -> PreparedCopy:
+    """Return what a report says of a copy."""
+    return PreparedCopy(
+        folder=shown(str(folder)),
+        expert_format=manifest.expert_format,
+        size_bytes=manifest.size_bytes,
+    )
+
+
+def model_of_copy(copy: Place) -> tuple[Place, Manifest]:
+    """Return where the model lies that a copy was made from, as its manifest says.
+
+    Raises ``LarderError`` with ``COPY_WITHOUT_MODEL`` if it is not there, or with what is wrong
+    with the manifest.
+    """
+    manifest = read_manifest(copy.folder)
+    if manifest.source_folder.startswith(_NETWORK_STARTS):
+        raise copy_without_model(copy, manifest)
+    try:
+        place = find_model(manifest.source_folder)
+    except LarderError as cause:
+        raise copy_without_model(copy, manifest) from cause
+    if MANIFEST_NAME in place.names:
+        raise copy_without_model(copy, manifest)
+    return place, manifest
+
+
+def copy_without_model(copy: Place, manifest: Manifest) -> LarderError:
+    """Return the error for a copy whose model is not there, or has changed."""
+    return LarderError(
+        ErrorCode.COPY_WITHOUT_MODEL,
+        folder=shown(str(copy.folder)),
+        name=manifest.source_name or "the model",
+    )

@@ -2,20 +2,24 @@
 
 import dataclasses
 import re
+import unicodedata
 from collections import Counter
 from pathlib import Path
 
 from runtime.errors import LarderError
 from runtime.inspect.bounded_json import JsonRefusedError, parse_object
 from runtime.inspect.config import spelled
-from runtime.inspect.files import read_small, shown
-from runtime.inspect.header import ShardHeader, StoredTensor, read_header
+from runtime.inspect.files import read_small, shown, unusable
+from runtime.inspect.header import MAX_HEADER_BYTES, ShardHeader, StoredTensor, read_header
+from runtime.inspect.lookalike import START_BYTES, mistaken_for
 from runtime.protocol.errors import ErrorCode
 
 SINGLE_NAME = "model.safetensors"
 INDEX_NAME = "model.safetensors.index.json"
 MAX_INDEX_BYTES = 64_000_000
 MAX_SHARDS = 4096
+MAX_TENSORS = 1 << 19
+"""Most tensors in all files of a folder together."""
 _NUMBERED = re.compile(r"(?P<stem>model)-(?P<number>\d{1,5})-of-(?P<total>\d{1,5})\.safetensors")
 
 
@@ -32,12 +36,14 @@ class Shards:
     broken: dict[str, LarderError] = dataclasses.field(default_factory=dict)
     """By file name: why it cannot be used."""
     problems: list[LarderError] = dataclasses.field(default_factory=list)
+    room_bytes: int = MAX_HEADER_BYTES
+    """What the headers of further files may take; all together get what one file may have."""
+    _num_tensors: int = 0
 
-    def add(self, folder: Path, name: str) -> None:
-        """Read one file and take its tensors, or keep why not."""
-        path = folder / name
+    def add(self, path: Path, name: str) -> None:
+        """Read the file that goes by ``name`` and take its tensors, or keep why not."""
         try:
-            header = read_header(path)
+            header = read_header(path, self.room_bytes)
         except FileNotFoundError:
             mapped = [tensor for tensor, file in self.weight_map.items() if file == name]
             self.broken[name] = LarderError(
@@ -49,6 +55,13 @@ class Shards:
         except LarderError as error:
             self.broken[name] = error
         else:
+            self.room_bytes -= len(header.header)
+            self._num_tensors += len(header.tensors)
+            if self._num_tensors > MAX_TENSORS:
+                self.room_bytes = 0
+                reason = f"with it the model has more than {MAX_TENSORS} matrices"
+                self.broken[name] = _invalid(path, reason)
+                return
             self.headers[name] = header
             self._take(path, name, header)
 
@@ -57,10 +70,9 @@ class Shards:
             if self.weight_map and self.weight_map.get(tensor.name) != name:
                 continue
             if tensor.name in self.tensors:
-                reason = f"the tensor {tensor.name[:120]!r} is in another file too"
-                self.broken[name] = LarderError(
-                    ErrorCode.SHARD_INVALID, file=shown(str(path)), reason=reason
-                )
+                other = self.tensors[tensor.name][0].name
+                reason = f"the matrix {tensor.name[:120]} in it is in {other} too"
+                self.broken[name] = _invalid(path, reason)
                 return
             self.tensors[tensor.name] = (path, tensor)
 
@@ -76,14 +88,24 @@ def read_shards(folder: Path, names: list[str]) -> Shards:
             return shards
         # In the order of the files' names, which is the order of reading them.
         files = sorted(Counter(shards.weight_map.values()))
+        if SINGLE_NAME in names and not set(files).intersection(names):
+            # The list of an earlier version, none of whose files is left.
+            shards.weight_map = {}
+            files = [SINGLE_NAME]
     else:
         files = _unindexed(names)
     if len(files) > MAX_SHARDS:
         shards.problems.append(_too_many(folder, len(files)))
         return shards
+    composed = {_composed(name): name for name in names if not name.isascii()}
     for file in files:
-        shards.add(folder, file)
+        shards.add(folder / composed.get(_composed(file), file), file)
     return shards
+
+
+def _composed(name: str) -> str:
+    """Return a name as it reads: some systems store an accent apart from its letter."""
+    return unicodedata.normalize("NFC", name)
 
 
 def weight_files(names: list[str]) -> list[str]:
@@ -108,11 +130,13 @@ def _unindexed(names: list[str]) -> list[str]:
 
 def _read_index(path: Path) -> dict[str, str]:
     try:
-        index = parse_object(read_small(path, MAX_INDEX_BYTES))
+        data = read_small(path, MAX_INDEX_BYTES)
+        index = parse_object(data)
     except FileNotFoundError as cause:
-        raise _index_invalid(path, "nothing", "an index of shards") from cause
+        raise unusable(path, "it is a link to a file that is not there") from cause
     except JsonRefusedError as cause:
-        raise _index_invalid(path, str(cause), "valid JSON") from cause
+        reason = mistaken_for(data[:START_BYTES]) or f"it is not valid JSON ({cause})"
+        raise unusable(path, reason) from cause
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise _index_invalid(path, "no weight_map", "an object of file names")
@@ -141,6 +165,10 @@ def is_shard_name(name: str) -> bool:
         and name.isprintable()
         and not any(letter in '/\\:*?"<>|' for letter in name)
     )
+
+
+def _invalid(path: Path, reason: str) -> LarderError:
+    return LarderError(ErrorCode.SHARD_INVALID, file=shown(str(path)), reason=shown(reason))
 
 
 def _index_invalid(path: Path, found: str, expected: str) -> LarderError:

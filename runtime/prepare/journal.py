@@ -7,12 +7,11 @@ from pathlib import Path
 from runtime.errors import LarderError
 from runtime.inspect.bounded_json import JsonRefusedError, parse_object
 from runtime.inspect.files import read_small, shown
-from runtime.inspect.manifest import MANIFEST_NAME
+from runtime.inspect.manifest import JOURNAL_NAME, MANIFEST_NAME
 from runtime.prepare.disk import PART_ENDING, replacing
 from runtime.prepare.lock import LOCK_NAME
 from runtime.protocol.errors import ErrorCode
 
-JOURNAL_NAME = "larder-unfinished.json"
 _MAX_JOURNAL_BYTES = 64_000
 
 

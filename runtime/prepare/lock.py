@@ -1,9 +1,13 @@
 """A lock on a folder that ends with the process that holds it, however that process ends."""
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from runtime.inspect.manifest import JOURNAL_NAME, MANIFEST_NAME
 
 if sys.platform == "win32":
     import msvcrt
@@ -11,6 +15,7 @@ else:
     import fcntl
 
 LOCK_NAME = "larder-prepare.lock"
+_WORK_NAMES = (JOURNAL_NAME, MANIFEST_NAME)
 
 
 class FolderBusyError(Exception):
@@ -21,7 +26,7 @@ class FolderLock:
     """Held from entering to leaving a ``with`` block; nobody waits for it.
 
     Raises ``FolderBusyError`` on entering while somebody else holds it, ``OSError`` if the lock
-    file cannot be made.
+    file cannot be made. Where no copy lies and none was begun, it leaves nothing behind.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,6 +42,10 @@ class FolderLock:
         except OSError as cause:
             self._file.close()
             raise FolderBusyError(str(self._path)) from cause
+        if not self._is_named():
+            # Its last holder removed it between our opening and our locking of it.
+            self._file.close()
+            raise FolderBusyError(str(self._path))
         return self
 
     def __exit__(
@@ -45,5 +54,19 @@ class FolderLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # The file stays: removing it would let two others hold two files of the same name.
+        # With work that is kept, the file stays.
+        is_idle = not any((self._path.parent / name).exists() for name in _WORK_NAMES)
+        if is_idle and sys.platform != "win32":
+            self._path.unlink()
         self._file.close()
+        if is_idle and sys.platform == "win32":
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+
+    def _is_named(self) -> bool:
+        """Whether the file that is locked is still the one that others find."""
+        try:
+            named = self._path.stat()
+        except FileNotFoundError:
+            return False
+        return os.path.samestat(named, os.fstat(self._file.fileno()))

@@ -70,6 +70,7 @@ def prepare_model(
     work = Progress(recipe.size_bytes, progress, cancel or NeverStops())
     try:
         _require_folder(folder)
+        _require_files(folder, recipe)
         # A copy that is complete needs no lock, and may lie where nothing can be written.
         manifest = _finished_copy(folder, recipe)
         if manifest is None:
@@ -174,6 +175,14 @@ def _require_folder(folder: Path) -> None:
             "it is a file and not a folder" if is_itself else f"{shown(nearest.name)} is a file"
         )
         raise place_refused(folder, reason)
+
+
+def _require_files(folder: Path, recipe: Recipe) -> None:
+    """Raise if something that is no file lies where a file of the copy goes."""
+    for name in (MANIFEST_NAME, *(file.name for file in recipe.files)):
+        path = folder / name
+        if path.exists() and not path.is_file():
+            raise place_refused(folder, f"{name} in it is not a file")
 
 
 def _require_room(folder: Path, remaining_bytes: int) -> None:

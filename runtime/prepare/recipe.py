@@ -90,6 +90,7 @@ def make_manifest(
         version=MANIFEST_VERSION,
         source_name=inspection.report.name,
         source_fingerprint=inspection.report.fingerprint,
+        source_folder=inspection.report.folder,
         expert_format=recipe.expert_format,
         hidden_size=spec.hidden_size,
         expert_width=spec.expert_width,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from runtime.errors import LarderError
 from runtime.inspect.files import shown
-from runtime.inspect.manifest import MANIFEST_NAME
+from runtime.inspect.manifest import JOURNAL_NAME, MANIFEST_NAME
 from runtime.prepare.disk import disk_error, sync_folder
-from runtime.prepare.journal import JOURNAL_NAME, is_unfinished
+from runtime.prepare.journal import is_unfinished
 from runtime.prepare.lock import LOCK_NAME, FolderBusyError, FolderLock
 from runtime.protocol.errors import ErrorCode
 
@@ -36,7 +36,7 @@ def remove_prepared(folder: str) -> int:
         raise disk_error(root, cause, 0, 0) from cause
     # What cannot be removed any more, because somebody just began anew, is theirs.
     with contextlib.suppress(OSError):
-        (root / LOCK_NAME).unlink()
+        (root / LOCK_NAME).unlink(missing_ok=True)
         root.rmdir()
         sync_folder(root.parent)
     return num_bytes

@@ -38,20 +38,28 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "The setting {name} is {found}, but {expected} is needed. Change it and try again."
         ),
         ErrorCode.CONVERSATION_INVALID: (
-            "The model does not accept this conversation: “{reason}”. Change that message, or start"
-            " a new chat."
+            "The model does not accept this conversation; it says: “{reason}”. Change the last"
+            " message, or start a new chat."
         ),
         ErrorCode.FOLDER_NOT_FOUND: (
             "There is no folder {folder}. Check the name, or choose the folder again."
         ),
         ErrorCode.NOT_A_MODEL: (
-            "{folder} is not a model folder: {reason}. Choose the folder that holds config.json and"
-            " the weight files."
+            "{folder} is not a model folder: {reason}. Choose a folder that holds config.json and"
+            " safetensors files."
+        ),
+        ErrorCode.SEVERAL_MODELS: (
+            "{folder} holds {num_models} models. Choose the folder of one of them: {names}."
+        ),
+        ErrorCode.COPY_WITHOUT_MODEL: (
+            "{folder} is a prepared copy of {name} and not the model itself, which is needed too."
+            " Choose the folder of {name}; the copy is used if it lies where copies are kept."
         ),
         ErrorCode.FILE_UNREADABLE: (
             "{file} cannot be read: {reason}. Check that the drive is connected and that you may"
             " read the file."
         ),
+        ErrorCode.FILE_INVALID: "{file} cannot be used: {reason}. Download it again.",
         ErrorCode.CONFIG_INVALID: (
             "In {file}, {field} is {found}, but {expected} is needed. Download the file again, or"
             " choose another model."
@@ -68,6 +76,15 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "The weight file {file} is missing (matrices in it: {num_tensors}, {first_tensor} among"
             " them). Download it into the model folder."
         ),
+        ErrorCode.SHARD_MISNAMED: (
+            "The weight file {file} is missing, but {found} holds what belongs in it. Rename"
+            " {found} to {file}."
+        ),
+        ErrorCode.INDEX_STALE: (
+            "{file} does not fit the weight files beside it: by this list {tensor} is in"
+            " {expected}, but {found} (matrices it gets wrong: {num_tensors}). Download the whole"
+            " model again into an empty folder."
+        ),
         ErrorCode.SHARD_TRUNCATED: (
             "The weight file {file} is not complete: it has {found_bytes} of {expected_bytes}."
             " Download it again."
@@ -80,8 +97,12 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             " among them). Download the model again."
         ),
         ErrorCode.TENSOR_MISMATCHED: (
-            "The matrix {tensor} is {found}, but {expected} is needed. Download the model again, or"
-            " choose another model."
+            "In {file}, the matrix {tensor} is {found}, but {expected} is needed. Download the"
+            " model again, or choose another model."
+        ),
+        ErrorCode.WEIGHTS_NOT_FINITE: (
+            "{place} holds values that are not numbers, so every answer would be nonsense. Download"
+            " the model again, or choose another version of it."
         ),
         ErrorCode.TOKENIZER_MISSING: (
             "The file {file} is missing; it says how text is cut into tokens. Download it into the"
@@ -132,8 +153,8 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             " model again."
         ),
         ErrorCode.STORE_DAMAGED: (
-            "{file} is damaged at byte {offset_bytes} (layer {layer}, expert {expert}). Delete the"
-            " prepared copy and prepare the model again; if it happens again, check the drive."
+            "{file} is damaged at byte {offset_bytes} ({part}). Delete the prepared copy and"
+            " prepare the model again; if it happens again, check the drive."
         ),
         ErrorCode.DRIVE_READ_FAILED: (
             "Reading {file} at byte {offset_bytes} failed: {reason}. Check that the drive is"

@@ -12,6 +12,7 @@ from runtime.memory.ledger import Ledger
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
 from runtime.protocol.values import WeightFormat
+from runtime.residency.finite import is_finite
 from runtime.spec.footprint import dense_bytes, dense_tensor_bytes
 from runtime.spec.tensors import MatrixLayout, TensorEntry
 from runtime.store.base import ExpertStore
@@ -53,7 +54,10 @@ class DensePart:
             offset += dense_tensor_bytes(entry)
 
     def read(self, store: ExpertStore, progress: ReadProgress) -> None:
-        """Read every tensor from the store."""
+        """Read every tensor from the store.
+
+        Raises ``WEIGHTS_NOT_FINITE`` for one with a value that is not a number.
+        """
         total_bytes = sum(entry.num_bytes for entry in self._entries.values())
         done_bytes = 0
         progress(done_bytes, total_bytes)
@@ -91,9 +95,11 @@ class DensePart:
         if self._device is None and not self._is_widened(entry):
             place = self._bytes(name, entry.num_bytes)
             store.read_tensor(entry, place.numpy().data)
+            _require_finite(entry, place)
             return
         stored = torch.empty(entry.num_bytes, dtype=torch.uint8)
         store.read_tensor(entry, stored.numpy().data)
+        _require_finite(entry, stored)
         if self._is_widened(entry):
             stored = stored.view(_TORCH_TYPES[entry.format]).to(torch.float32).view(torch.uint8)
         place = self._bytes(name, stored.numel())
@@ -111,3 +117,11 @@ class DensePart:
     def _is_widened(entry: TensorEntry) -> bool:
         """Whether a tensor is turned into f32 while it is read."""
         return len(entry.shape) == 1 and entry.format is not WeightFormat.F32
+
+
+def _require_finite(entry: TensorEntry, stored: torch.Tensor) -> None:
+    numbers = _TORCH_TYPES.get(entry.format)
+    if numbers is not None and not is_finite(stored.view(numbers)):
+        raise LarderError(
+            ErrorCode.WEIGHTS_NOT_FINITE, place=f"The matrix {entry.name} in {entry.file}"
+        )

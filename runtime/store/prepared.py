@@ -87,8 +87,7 @@ class PreparedStore:
                 ErrorCode.STORE_DAMAGED,
                 file=shown(entry.file),
                 offset_bytes=entry.offset_bytes,
-                layer=expert.layer,
-                expert=expert.expert,
+                part=f"layer {expert.layer}, expert {expert.expert}",
             )
 
         self._read_verified(expert, entry, place, checksum, damaged)
@@ -163,8 +162,7 @@ def _dense_damaged(entry: TensorEntry) -> LarderError:
         ErrorCode.STORE_DAMAGED,
         file=shown(entry.file),
         offset_bytes=entry.offset_bytes,
-        layer="dense",
-        expert=entry.name,
+        part=f"the matrix {entry.name}",
     )
 
 
@@ -198,7 +196,9 @@ def _checked_header(folder: Path, file: PreparedFile) -> ShardHeader:
     except LarderError as cause:
         if cause.code is ErrorCode.FILE_UNREADABLE:
             raise
-        raise _invalid(folder, f"{file.name} is damaged: {cause}") from cause
+        if cause.code is ErrorCode.SHARD_TRUNCATED:
+            raise _invalid(folder, f"{file.name} is not complete") from cause
+        raise _invalid(folder, f"{file.name}: {cause.parameters['reason']}") from cause
     if header.file_bytes != file.size_bytes:
         raise _invalid(folder, f"{file.name} has another size than its manifest says")
     return header

@@ -58,7 +58,9 @@ def test_library_keeps_report_plan_rate_and_placement(path: Path, qtbot: QtBot) 
     assert c.is_missing
 
 
-@pytest.mark.parametrize("code", [ErrorCode.NOT_A_MODEL, ErrorCode.FOLDER_NOT_FOUND])
+@pytest.mark.parametrize(
+    "code", [ErrorCode.NOT_A_MODEL, ErrorCode.FOLDER_NOT_FOUND, ErrorCode.SEVERAL_MODELS]
+)
 def test_folder_that_holds_no_model_is_not_listed_unless_it_was(
     path: Path, qtbot: QtBot, code: ErrorCode
 ) -> None:

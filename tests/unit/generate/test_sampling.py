@@ -139,3 +139,17 @@ def test_check_settings_senseless_value_is_named(settings: SamplingSettings) -> 
 def test_check_settings_sensible_values_pass() -> None:
     check_settings(SamplingSettings())
     check_settings(SamplingSettings(temperature=0, top_k=40, top_p=0.9, min_p=0.1, seed=0))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_choose_token_among_logits_that_are_no_numbers_is_refused(
+    value: float, temperature: float
+) -> None:
+    settings = SamplingSettings(temperature=temperature)
+
+    with pytest.raises(LarderError) as refused:
+        choose_token(as_floats([1.0, value, 2.0]), settings, 0.5)
+
+    assert refused.value.code is ErrorCode.WEIGHTS_NOT_FINITE
+    assert choose_token(as_floats([1.0, -math.inf, 2.0]), settings, 0.99) == 2

@@ -15,7 +15,6 @@ from tests.support.checkpoint_folders import (
     shard_name,
     tiny_tensors,
     write_checkpoint,
-    write_json,
     write_safetensors,
 )
 
@@ -146,17 +145,11 @@ def test_inspect_mismatched_shape_states_both(folder: Path) -> None:
     (problem,) = problems_of(folder)
     assert problem.code is ErrorCode.TENSOR_MISMATCHED
     assert problem.parameters == {
+        "file": str(folder / shard_name(1, 4)),
         "tensor": "model.embed_tokens.weight",
         "found": "272 x 64",
         "expected": "300 x 64",
     }
-
-
-def test_inspect_prepared_copy_asks_for_the_original(folder: Path) -> None:
-    write_json(folder / "larder-manifest.json", {})
-    (problem,) = problems_of(folder)
-    assert problem.code is ErrorCode.NOT_A_MODEL
-    assert "prepared copy" in str(problem.parameters["reason"])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Opening strangers' files: only regular ones, with limits, and errors in our words."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Self
@@ -7,7 +8,7 @@ from typing import Self
 import pytest
 
 from runtime.errors import LarderError
-from runtime.inspect.files import is_file, open_regular, read_small, read_start, shown
+from runtime.inspect.files import is_file, open_regular, read_small, read_start, shown, unreadable
 from runtime.protocol.errors import ErrorCode
 
 
@@ -15,8 +16,37 @@ def test_open_regular_refuses_a_pipe_without_blocking(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(LarderError) as caught:
         open_regular(tmp_path / "pipe")
-    assert caught.value.code is ErrorCode.FILE_UNREADABLE
-    assert caught.value.parameters["reason"] == "not a regular file"
+    assert caught.value.code is ErrorCode.FILE_INVALID
+    assert caught.value.parameters["reason"] == "it is a pipe and not a file"
+
+
+def test_open_regular_refuses_a_pipe_that_took_the_place_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"x")
+    before = path.stat()
+    path.unlink()
+    os.mkfifo(path)
+    monkeypatch.setattr(Path, "stat", lambda self: before)
+    with pytest.raises(LarderError) as caught:
+        open_regular(path)
+    assert caught.value.parameters["reason"] == "it is a pipe and not a file"
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "words"),
+    [
+        (errno.ELOOP, ErrorCode.FILE_INVALID, "leads back to itself"),
+        (errno.ENAMETOOLONG, ErrorCode.FILE_UNREADABLE, "move the folder to a shorter one"),
+    ],
+)
+def test_unreadable_says_what_helps_for_links_in_circles_and_long_paths(
+    number: int, code: ErrorCode, words: str
+) -> None:
+    error = unreadable(Path("a"), OSError(number, os.strerror(number)))
+    assert error.code is code
+    assert words in str(error.parameters["reason"])
 
 
 def test_open_regular_without_permission_says_so(
@@ -25,10 +55,10 @@ def test_open_regular_without_permission_says_so(
     path = tmp_path / "a"
     path.write_bytes(b"x")
 
-    def refuse(self: Path, mode: str) -> None:
+    def refuse(place: Path, flags: int) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr("runtime.inspect.files.os.open", refuse)
     with pytest.raises(LarderError) as caught:
         open_regular(path)
     assert caught.value.parameters == {"file": str(path), "reason": "Permission denied"}
@@ -72,7 +102,7 @@ def test_reads_that_fail_on_the_way_are_translated(
         def read(self, num_bytes: int) -> bytes:
             raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Path, "open", lambda path, mode: Failing())
+    monkeypatch.setattr("runtime.inspect.files.open_regular", lambda path: Failing())
     for read in (read_small, read_start):
         with pytest.raises(LarderError) as caught:
             read(tmp_path / "a", 10)

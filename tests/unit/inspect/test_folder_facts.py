@@ -9,7 +9,7 @@ import pytest
 from runtime.inspect import chat_files
 from runtime.inspect.chat_files import template_problems, tokenizer_problems
 from runtime.inspect.licence import read_licence
-from runtime.inspect.place import list_names
+from runtime.inspect.listing import list_names
 from runtime.protocol.errors import ErrorCode
 from tests.support.checkpoint_folders import write_json
 
@@ -66,7 +66,7 @@ def test_tokenizer_above_the_limit_is_refused(
 def test_tokenizer_that_is_a_pipe_is_unreadable(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "tokenizer.json")
     (error,) = tokenizer_problems(tmp_path)
-    assert error.code is ErrorCode.FILE_UNREADABLE
+    assert error.code is ErrorCode.FILE_INVALID
 
 
 def test_tokenizer_read_error_is_translated(
@@ -101,6 +101,6 @@ def test_template_is_found_wherever_it_may_lie(tmp_path: Path, file: str, value:
 
 def test_template_in_broken_settings_names_the_settings(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text("{")
-    first, second = template_problems(tmp_path, [])
-    assert first.code is ErrorCode.CONFIG_INVALID
-    assert second.code is ErrorCode.CHAT_TEMPLATE_MISSING
+    (error,) = template_problems(tmp_path, [])
+    assert error.code is ErrorCode.FILE_INVALID
+    assert error.parameters["file"] == str(tmp_path / "tokenizer_config.json")

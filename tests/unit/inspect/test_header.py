@@ -1,6 +1,7 @@
 """Safetensors headers: what is accepted, what is refused and why."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -124,6 +125,29 @@ def test_header_with_too_many_values_is_refused_before_parsing(
     path = tmp_path / "a.safetensors"
     write_raw_safetensors(path, b"[" + b"1," * 11 + b"1]", b"")
     assert "more than 10 values" in str(refusal(path).parameters["reason"])
+
+
+def test_header_of_nothing_but_lists_is_refused_before_parsing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded_json, "MAX_OPENINGS", 10)
+    path = tmp_path / "a.safetensors"
+    write_raw_safetensors(path, b"[" * 11 + b"]" * 11, b"")
+    assert "more than 10 objects and lists" in str(refusal(path).parameters["reason"])
+
+
+def test_header_of_a_file_that_shrinks_meanwhile_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.safetensors", {"x": entry(0, 4)}, 4)
+    whole = path.stat()
+
+    def look_and_cut(descriptor: int) -> os.stat_result:
+        os.truncate(path, 20)
+        return whole
+
+    monkeypatch.setattr("runtime.inspect.header.os", SimpleNamespace(fstat=look_and_cut))
+    assert refusal(path).parameters["reason"] == "it became shorter while it was read"
 
 
 def test_header_longer_than_the_limit_is_refused_unread(tmp_path: Path) -> None:

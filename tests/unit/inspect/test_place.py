@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import LarderError, report_of
-from runtime.inspect import place
+from runtime.inspect import hub_cache, listing, place
 from runtime.inspect.folder import inspect_folder
-from runtime.inspect.place import find_model, list_names
+from runtime.inspect.listing import list_names
+from runtime.inspect.manifest import JOURNAL_NAME
+from runtime.inspect.place import find_model
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.sentences import sentence
-from tests.support.checkpoint_folders import write_checkpoint
+from tests.support.checkpoint_folders import TinyModel, write_checkpoint
 
 
 def refusal(path: Path) -> LarderError:
@@ -66,7 +68,9 @@ def test_find_model_looks_one_level_below(tmp_path: Path) -> None:
 def test_find_model_among_several_asks_for_one(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "a")
     write_checkpoint(tmp_path / "b")
-    assert reason(tmp_path) == "it holds 2 models, choose one of them: a, b"
+    error = refusal(tmp_path)
+    assert error.code is ErrorCode.SEVERAL_MODELS
+    assert error.parameters == {"folder": str(tmp_path), "num_models": 2, "names": "a, b"}
 
 
 @pytest.mark.parametrize("dropped", [".", "models--some-org--Tiny-MoE-1B"])
@@ -94,7 +98,7 @@ def test_find_model_survives_a_snapshot_that_vanishes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = hub_snapshot(tmp_path / "hub", "aaaa")
-    monkeypatch.setattr(place, "is_file", lambda path: True)
+    monkeypatch.setattr(hub_cache, "is_file", lambda path: True)
     shutil.rmtree(snapshot)
     snapshot.symlink_to("gone")
     assert refusal(tmp_path / "hub").code is ErrorCode.FILE_UNREADABLE
@@ -104,7 +108,7 @@ def test_find_model_in_hub_cache_without_snapshot_says_no_config(tmp_path: Path)
     (tmp_path / "models--a--b").mkdir()
     assert reason(tmp_path) == "it has no config.json"
     (tmp_path / "models--a--b" / "snapshots").mkdir()
-    assert reason(tmp_path / "models--a--b") == "it has no config.json"
+    assert "its download is not complete" in reason(tmp_path / "models--a--b")
 
 
 @pytest.mark.parametrize(
@@ -114,11 +118,61 @@ def test_find_model_in_hub_cache_without_snapshot_says_no_config(tmp_path: Path)
         ("model.safetensors", "config.json is missing"),
         ("adapter_config.json", "adapter"),
         ("photo.jpg", "no config.json"),
+        (JOURNAL_NAME, "not finished"),
     ],
 )
 def test_find_model_says_what_a_folder_is_instead(tmp_path: Path, name: str, words: str) -> None:
     (tmp_path / name).touch()
     assert words in reason(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_find_model_takes_one_of_its_files_for_its_folder(tmp_path: Path, file: str) -> None:
+    folder = write_checkpoint(tmp_path / "m", TinyModel(num_shards=0))
+    assert find_model(str(folder / file)).folder == folder
+
+
+@pytest.mark.parametrize(
+    "dropped", ["snapshots", "blobs", "refs", "refs/main", "blobs/a", "snapshots/a/config.json"]
+)
+def test_find_model_from_inside_the_hub_cache_is_the_cached_model(
+    tmp_path: Path, dropped: str
+) -> None:
+    wanted = hub_snapshot(tmp_path, "a")
+    repository = wanted.parent.parent
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("a")
+    (repository / "blobs" / "a").write_text("x")
+    assert find_model(str(repository / dropped)).folder == wanted
+    assert find_model(str(repository / dropped)).name == "Tiny-MoE-1B"
+
+
+def test_find_model_in_a_chosen_snapshot_is_not_another(tmp_path: Path) -> None:
+    hub_snapshot(tmp_path, "whole")
+    empty = hub_snapshot(tmp_path, "empty")
+    for file in empty.iterdir():
+        file.unlink()
+    assert reason(empty) == "it is empty"
+
+
+def test_find_model_looks_into_the_hub_beside_other_caches(tmp_path: Path) -> None:
+    wanted = hub_snapshot(tmp_path / "hub", "a")
+    (tmp_path / "hub" / "datasets--x--y").mkdir()
+    (tmp_path / "hub" / "version.txt").touch()
+    (tmp_path / "xet").mkdir()
+    assert find_model(str(tmp_path)).folder == wanted
+
+
+def test_find_model_beside_a_file_called_hub_finds_nothing_there(tmp_path: Path) -> None:
+    (tmp_path / "hub").touch()
+    assert reason(tmp_path) == "it has no config.json"
+
+
+def test_find_model_of_a_link_that_leads_nowhere_says_so(tmp_path: Path) -> None:
+    (tmp_path / "gone").symlink_to("nowhere")
+    (tmp_path / "circle").symlink_to("circle")
+    assert reason(tmp_path / "gone") == "it is a link to something that is not there"
+    assert reason(tmp_path / "circle") == "it is a link that leads back to itself"
 
 
 def test_find_model_of_empty_folder_says_so(tmp_path: Path) -> None:
@@ -128,7 +182,7 @@ def test_find_model_of_empty_folder_says_so(tmp_path: Path) -> None:
 
 def test_find_model_of_dropped_file_says_what_is_needed(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "m")
-    assert str(folder) in reason(folder / "tokenizer.json")
+    assert str(folder) in reason(folder / "README.md")
     (tmp_path / "x.gguf").write_bytes(b"GGUF\3\0\0\0")
     assert "GGUF" in reason(tmp_path / "x.gguf")
     (tmp_path / "x.safetensors").write_bytes(b"")
@@ -147,7 +201,7 @@ def test_find_model_without_permission_says_so(
     def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("runtime.inspect.place.os.scandir", refuse)
+    monkeypatch.setattr("runtime.inspect.listing.os.scandir", refuse)
     assert refusal(folder).parameters == {"file": str(folder), "reason": "Permission denied"}
     monkeypatch.setattr(Path, "stat", refuse)
     assert refusal(folder).code is ErrorCode.FILE_UNREADABLE
@@ -156,7 +210,7 @@ def test_find_model_without_permission_says_so(
 def test_list_names_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         (tmp_path / str(number)).touch()
-    monkeypatch.setattr(place, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(listing, "MAX_ENTRIES", 3)
     assert len(list_names(tmp_path)) == 3
 
 
@@ -168,8 +222,8 @@ def test_find_model_above_models_of_long_names_still_says_what_to_do(tmp_path: P
     for letter in "abcd":
         write_checkpoint(tmp_path / (letter * 200))
     text = sentence(report_of(refusal(tmp_path)))
-    assert "choose one of them" in text
-    assert text.count("aaa") > 0
+    assert "holds 4 models" in text
+    assert "one of them: aaa" in text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="names are Unicode there")

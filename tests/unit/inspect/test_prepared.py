@@ -1,11 +1,14 @@
 """Finding prepared copies and reading their manifests."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
 from runtime.errors import LarderError
+from runtime.inspect import manifest
+from runtime.inspect.folder import inspect_folder
 from runtime.inspect.manifest import (
     MANIFEST_NAME,
     Manifest,
@@ -13,10 +16,12 @@ from runtime.inspect.manifest import (
     read_manifest,
     write_manifest,
 )
+from runtime.inspect.place import Place, find_model
 from runtime.inspect.prepared import find_prepared
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import PreparedCopy
 from runtime.protocol.values import WeightFormat
+from tests.support.checkpoint_folders import edit_json, write_checkpoint
 
 MANIFEST = Manifest(
     version=1,
@@ -32,9 +37,9 @@ MANIFEST = Manifest(
 )
 
 
-def put(folder: Path, manifest: Manifest = MANIFEST) -> Path:
+def put(folder: Path, content: Manifest = MANIFEST) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / MANIFEST_NAME).write_bytes(write_manifest(manifest))
+    (folder / MANIFEST_NAME).write_bytes(write_manifest(content))
     return folder
 
 
@@ -89,3 +94,83 @@ def test_find_prepared_lists_complete_copies_of_the_same_checkpoint(tmp_path: Pa
 @pytest.mark.parametrize("folder", ["", "/nowhere/at/all", "a\0b"])
 def test_find_prepared_nowhere_finds_nothing(folder: str) -> None:
     assert find_prepared(folder, "f") == []
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_checkpoint(tmp_path / "models" / "Tiny")
+
+
+def copy_of(model: Path, folder: Path, **changes: object) -> Path:
+    """Write what tells a copy of ``model`` from the model itself."""
+    write_checkpoint(folder)
+    fields: dict[str, object] = {
+        "source_name": "Tiny",
+        "source_folder": str(model),
+        "source_fingerprint": inspect_folder(str(model)).report.fingerprint,
+    }
+    changed = msgspec.to_builtins(MANIFEST, str_keys=True) | fields | changes
+    (folder / MANIFEST_NAME).write_bytes(msgspec.json.encode(changed))
+    return folder
+
+
+def test_dropped_copy_leads_to_its_model_and_is_listed(model: Path, tmp_path: Path) -> None:
+    copy = copy_of(model, tmp_path / "copies" / "c")
+    for prepared_folder in ("", str(copy.parent)):
+        report = inspect_folder(str(copy), prepared_folder).report
+        assert report.is_runnable
+        assert report.folder == str(model)
+        assert [each.folder for each in report.prepared] == [str(copy)]
+
+
+@pytest.mark.parametrize("place", ["", "/nowhere/at/all", "//server/share", "\\\\server\\share"])
+def test_dropped_copy_whose_model_is_not_there_names_it(
+    model: Path, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = copy_of(model, tmp_path / "c", source_folder=place)
+    looked: list[str] = []
+
+    def looked_for(folder: str) -> Place:
+        looked.append(folder)
+        return find_model(folder)
+
+    monkeypatch.setattr("runtime.inspect.prepared.find_model", looked_for)
+    (problem,) = inspect_folder(str(copy)).report.problems
+    assert problem.code is ErrorCode.COPY_WITHOUT_MODEL
+    assert problem.parameters == {"folder": str(copy), "name": "Tiny"}
+    assert not any("server" in folder for folder in looked), "no server is called"
+
+
+def test_dropped_copy_of_another_version_or_of_a_copy_is_refused(
+    model: Path, tmp_path: Path
+) -> None:
+    copy = copy_of(model, tmp_path / "c")
+    second = copy_of(model, tmp_path / "d", source_folder=str(copy), source_name="")
+    edit_json(model / "config.json", rope_theta=20000.0)
+    for folder, name in ((copy, "Tiny"), (second, "the model")):
+        (problem,) = inspect_folder(str(folder)).report.problems
+        assert problem.code is ErrorCode.COPY_WITHOUT_MODEL
+        assert problem.parameters["name"] == name
+
+
+def test_dropped_copy_with_a_broken_manifest_says_so(model: Path, tmp_path: Path) -> None:
+    copy = copy_of(model, tmp_path / "c")
+    (copy / MANIFEST_NAME).write_bytes(b"{}")
+    (problem,) = inspect_folder(str(copy)).report.problems
+    assert problem.code is ErrorCode.STORE_INVALID
+
+
+def test_manifest_that_is_a_folder_is_refused_and_one_that_cannot_be_read_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / MANIFEST_NAME).mkdir()
+    with pytest.raises(LarderError) as caught:
+        read_manifest(tmp_path)
+    assert caught.value.code is ErrorCode.STORE_INVALID
+    assert "it is a folder" in str(caught.value.parameters["reason"])
+    monkeypatch.setattr(
+        manifest, "read_small", Mock(side_effect=LarderError(ErrorCode.FILE_UNREADABLE))
+    )
+    with pytest.raises(LarderError) as caught:
+        read_manifest(tmp_path)
+    assert caught.value.code is ErrorCode.FILE_UNREADABLE

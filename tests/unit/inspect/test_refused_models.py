@@ -56,13 +56,17 @@ def test_inspect_config_without_name_is_refused(folder: Path) -> None:
     assert problem.parameters["architecture"] == "an unnamed architecture"
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"a": 1, "a": 2}', "[" * 5000, "nul"])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"a": 1, "a": 2}', "[" * 5000, "nul", "\ufeff{}"]
+)
 def test_inspect_config_that_is_not_json_is_named(folder: Path, content: str) -> None:
     (folder / "config.json").write_text(content)
     (problem,) = problems_of(folder)
-    assert problem.code is ErrorCode.CONFIG_INVALID
+    assert problem.code is ErrorCode.FILE_INVALID
     assert problem.parameters["file"] == str(folder / "config.json")
-    assert problem.parameters["expected"] == "valid JSON"
+    assert problem.parameters["reason"] == "it is empty" or "JSON" in str(
+        problem.parameters["reason"]
+    )
 
 
 def test_inspect_config_that_is_a_broken_link_is_no_model(folder: Path) -> None:
@@ -173,7 +177,12 @@ def test_inspect_experts_of_two_formats_are_refused(tmp_path: Path) -> None:
     write_safetensors(folder / "model.safetensors", tensors)
     (problem,) = problems_of(folder)
     assert problem.code is ErrorCode.TENSOR_MISMATCHED
-    assert problem.parameters == {"tensor": name, "found": "f32", "expected": "bf16"}
+    assert problem.parameters == {
+        "file": str(folder / "model.safetensors"),
+        "tensor": name,
+        "found": "f32",
+        "expected": "bf16",
+    }
     assert dtype == "BF16"
 
 

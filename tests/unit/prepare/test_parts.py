@@ -11,10 +11,10 @@ import pytest
 
 from runtime.errors import LarderError
 from runtime.inspect.folder import inspect_folder
-from runtime.inspect.manifest import MANIFEST_NAME
+from runtime.inspect.manifest import JOURNAL_NAME, MANIFEST_NAME
 from runtime.kernels.formats import pack
 from runtime.prepare.disk import disk_error, free_bytes, replacing
-from runtime.prepare.journal import JOURNAL_NAME, kept_bytes
+from runtime.prepare.journal import kept_bytes
 from runtime.prepare.lock import LOCK_NAME, FolderBusyError, FolderLock
 from runtime.prepare.place import default_prepared_folder, prepared_root
 from runtime.prepare.prepare import NeverStops, prepare_model
@@ -61,6 +61,32 @@ def test_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
         raise AssertionError("held twice")
     with FolderLock(tmp_path):
         assert (tmp_path / LOCK_NAME).exists()
+
+
+def test_lock_stays_only_where_a_copy_was_begun(tmp_path: Path) -> None:
+    with FolderLock(tmp_path):
+        pass
+    assert not (tmp_path / LOCK_NAME).exists()
+    (tmp_path / JOURNAL_NAME).touch()
+    with FolderLock(tmp_path):
+        pass
+    assert (tmp_path / LOCK_NAME).exists()
+
+
+@pytest.mark.parametrize("is_made_anew", [True, False])
+def test_lock_on_a_file_that_its_last_holder_removed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
+) -> None:
+    path = tmp_path / LOCK_NAME
+
+    def lock_late(descriptor: int, operation: int) -> None:
+        path.unlink()
+        if is_made_anew:
+            path.touch()
+
+    monkeypatch.setattr("runtime.prepare.lock.fcntl.flock", lock_late)
+    with pytest.raises(FolderBusyError), FolderLock(tmp_path):
+        raise AssertionError("held by a file that nobody finds")
 
 
 def test_replacing_shows_nothing_until_the_end(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from safetensors import safe_open
 from runtime.errors import CancelledError
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
-from runtime.inspect.manifest import MANIFEST_NAME, read_manifest
+from runtime.inspect.manifest import JOURNAL_NAME, MANIFEST_NAME, read_manifest
 from runtime.inspect.prepared import find_prepared
 from runtime.kernels.formats import pack, unpack
 from runtime.prepare import prepare, weight_file
-from runtime.prepare.journal import JOURNAL_NAME, is_unfinished, kept_bytes
+from runtime.prepare.journal import is_unfinished, kept_bytes
 from runtime.prepare.lock import LOCK_NAME
 from runtime.prepare.prepare import prepare_model
 from runtime.protocol.values import WeightFormat

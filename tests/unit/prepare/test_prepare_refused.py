@@ -9,9 +9,9 @@ import pytest
 from runtime.errors import CancelledError, LarderError
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
-from runtime.inspect.manifest import MANIFEST_NAME
+from runtime.inspect.manifest import JOURNAL_NAME, MANIFEST_NAME
 from runtime.prepare import prepare, weight_file
-from runtime.prepare.journal import JOURNAL_NAME, kept_bytes
+from runtime.prepare.journal import kept_bytes
 from runtime.prepare.lock import LOCK_NAME, FolderLock
 from runtime.prepare.prepare import prepare_model
 from runtime.protocol.errors import ErrorCode
@@ -61,12 +61,26 @@ def refusal(act: Callable[[], object]) -> LarderError:
 
 
 @pytest.mark.parametrize("name", [MANIFEST_NAME, "experts-00001.safetensors"])
-def test_prepare_over_a_copy_that_cannot_be_read_says_so(
+def test_prepare_over_a_copy_with_a_folder_for_a_file_says_so(
     source: Inspection, target: Path, name: str
 ) -> None:
     prepare_model(source, Q8, str(target))
     (target / name).unlink()
     (target / name).mkdir()
+    error = refusal(lambda: prepare_model(source, Q8, str(target)))
+    assert error.code is ErrorCode.COPY_PLACE_REFUSED
+    assert f"{name} in it is not a file" in str(error.parameters["reason"])
+
+
+def test_prepare_over_a_copy_that_cannot_be_read_says_so(
+    source: Inspection, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare_model(source, Q8, str(target))
+
+    def refuse(path: Path, flags: int) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("runtime.inspect.files.os.open", refuse)
     error = refusal(lambda: prepare_model(source, Q8, str(target)))
     assert error.code is ErrorCode.FILE_UNREADABLE
 
@@ -134,6 +148,19 @@ def test_prepare_on_a_disk_that_fills_up_keeps_finished_files(
     assert calls[3:] == [calls[2], "experts-00002.safetensors"]
 
 
+def test_prepare_on_a_disk_that_is_full_at_once_leaves_the_folder_as_it_was(
+    source: Inspection, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target.mkdir(parents=True)
+
+    def full_disk(folder: Path, identity: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("runtime.prepare.journal.begin", full_disk)
+    assert refusal(lambda: prepare_model(source, Q8, str(target))).code is ErrorCode.DISK_FULL
+    assert list(target.iterdir()) == []
+
+
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])
 def test_prepare_on_a_read_only_disk_says_so(
     source: Inspection, target: Path, monkeypatch: pytest.MonkeyPatch, number: int
@@ -187,8 +214,7 @@ def test_prepare_into_the_model_or_a_full_folder_is_refused(
         error = refusal(lambda folder=folder: prepare_model(source, Q8, folder))  # type: ignore[misc]
         assert error.code is ErrorCode.COPY_PLACE_REFUSED
         after = {path.name for path in Path(folder).iterdir()}
-        assert after - before <= {LOCK_NAME}
-        assert before <= after
+        assert after == before
 
 
 def test_prepare_over_the_copy_of_another_model_is_refused(

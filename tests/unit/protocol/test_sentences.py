@@ -26,15 +26,21 @@ from tests.support.plan_cases import GIB, facts, machine, spec
 PARAMETERS = {
     "folder_not_found": "folder",
     "not_a_model": "folder reason",
+    "several_models": "folder num_models names",
+    "copy_without_model": "folder name",
     "file_unreadable": "file reason",
+    "file_invalid": "file reason",
     "config_invalid": "file field found expected",
     "architecture_unsupported": "architecture supported",
     "quantization_unsupported": "method supported",
     "shard_missing": "file num_tensors first_tensor",
+    "shard_misnamed": "file found",
+    "index_stale": "file tensor expected found num_tensors",
     "shard_truncated": "file found_bytes expected_bytes",
     "shard_invalid": "file reason",
     "tensor_missing": "tensor num_missing",
-    "tensor_mismatched": "tensor found expected",
+    "weights_not_finite": "place",
+    "tensor_mismatched": "file tensor found expected",
     "tokenizer_missing": "file",
     "tokenizer_invalid": "file reason",
     "chat_template_missing": "folder",
@@ -48,7 +54,7 @@ PARAMETERS = {
     "disk_full": "folder needed_bytes free_bytes",
     "disk_not_writable": "folder reason",
     "store_invalid": "folder reason",
-    "store_damaged": "file offset_bytes layer expert",
+    "store_damaged": "file offset_bytes part",
     "drive_read_failed": "file offset_bytes reason",
     "prepare_failed": "folder reason",
     "copy_place_refused": "folder reason",
@@ -69,7 +75,7 @@ PARAMETERS = {
 }
 NEXT_STEPS = (
     "Change", "Check", "Choose", "Close", "Delete", "Download", "Free", "Install", "Plan",
-    "Prepare", "Raise", "Restart", "Shorten", "Start", "Try", "Unload", "Wait",
+    "Prepare", "Raise", "Rename", "Restart", "Shorten", "Start", "Try", "Unload", "Wait",
 )  # fmt: skip
 
 
@@ -150,7 +156,7 @@ def test_sentence_amounts_that_read_the_same_are_exact() -> None:
 
 def test_sentence_position_in_a_file_is_exact() -> None:
     report_ = error(
-        ErrorCode.STORE_DAMAGED, file="experts.bin", offset_bytes=1234567, layer=3, expert=17
+        ErrorCode.STORE_DAMAGED, file="experts.bin", offset_bytes=1234567, part="layer 3, expert 17"
     )
     assert "at byte 1,234,567 (layer 3, expert 17)" in sentence(report_)
 

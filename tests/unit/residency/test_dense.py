@@ -1,3 +1,4 @@
+import math
 import struct
 
 import pytest
@@ -60,6 +61,28 @@ def test_dense_part_unknown_name_is_a_missing_tensor() -> None:
 
     assert missing.value.code is ErrorCode.TENSOR_MISSING
     assert missing.value.parameters["tensor"] == "router"
+    part.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("norm", b"\x80\x3f\x80\x7f\x80\x3f"),
+        ("bias", struct.pack("<2f", math.nan, 1.0)),
+        ("matrix", struct.pack("<6e", 1, 2, 3, 4, 5, -math.inf)),
+    ],
+)
+def test_dense_part_names_a_tensor_that_holds_no_number(
+    monkeypatch: pytest.MonkeyPatch, name: str, data: bytes
+) -> None:
+    monkeypatch.setitem(CONTENT, name, data)
+    part = DensePart(Ledger(1_000_000), ENTRIES)
+
+    with pytest.raises(LarderError) as refused:
+        part.read(TensorStore(), ignore_progress)
+
+    assert refused.value.code is ErrorCode.WEIGHTS_NOT_FINITE
+    assert refused.value.parameters == {"place": f"The matrix {name} in file"}
     part.close()
 
 

@@ -96,5 +96,5 @@ def test_files_that_cannot_all_be_opened_leave_none_open(
     assert caught.value.code is ErrorCode.DRIVE_READ_FAILED
     with pytest.raises(LarderError) as caught:
         WeightFiles([path, str(tmp_path)])
-    assert caught.value.code is ErrorCode.FILE_UNREADABLE
+    assert caught.value.code is ErrorCode.FILE_INVALID
     assert len(closed) == 2

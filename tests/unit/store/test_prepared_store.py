@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import LarderError
+from runtime.errors import LarderError, report_of
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
 from runtime.inspect.manifest import MANIFEST_NAME, Manifest, read_manifest, write_manifest
 from runtime.prepare.prepare import prepare_model
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.sentences import sentence
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import PAGE_BYTES, ExpertId
 from runtime.store.checkpoint import CheckpointStore
@@ -57,8 +58,7 @@ def test_prepared_store_record_damage_is_found_on_the_first_read(copy: Path) -> 
     assert caught.value.parameters == {
         "file": str(copy / LAYER),
         "offset_bytes": offset,
-        "layer": 2,
-        "expert": 5,
+        "part": "layer 2, expert 5",
     }
     store.read_expert(ExpertId(2, 4), memoryview(bytearray(record)))
     store.close()
@@ -91,7 +91,8 @@ def test_prepared_store_dense_damage_names_the_tensor(copy: Path) -> None:
     with pytest.raises(LarderError) as caught:
         store.read_tensor(entry, memoryview(bytearray(entry.num_bytes)))
     assert caught.value.code is ErrorCode.STORE_DAMAGED
-    assert caught.value.parameters["expert"] == "model.norm.weight"
+    assert caught.value.parameters["part"] == "the matrix model.norm.weight"
+    assert "(the matrix model.norm.weight)" in sentence(report_of(caught.value))
     store.close()
 
 
@@ -136,7 +137,8 @@ def test_prepared_store_with_missing_or_cut_file_names_it(copy: Path, name: str)
     (copy / name).unlink()
     assert "missing" in str(refusal(copy).parameters["reason"])
     (copy / name).mkdir()
-    assert refusal(copy).code is ErrorCode.FILE_UNREADABLE
+    assert refusal(copy).code is ErrorCode.STORE_INVALID
+    assert f"{name}: it is a folder" in str(refusal(copy).parameters["reason"])
 
 
 def test_prepared_store_with_other_files_than_its_manifest_is_refused(copy: Path) -> None:
