@@ -38,8 +38,8 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "The setting {name} is {found}, but {expected} is needed. Change it and try again."
         ),
         ErrorCode.CONVERSATION_INVALID: (
-            "The model does not accept this conversation; it says: “{reason}”. Change the last"
-            " message, or start a new chat."
+            "The model does not accept this conversation: “{reason}”. Change that message, or start"
+            " a new chat."
         ),
         ErrorCode.FOLDER_NOT_FOUND: (
             "There is no folder {folder}. Check the name, or choose the folder again."
