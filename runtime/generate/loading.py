@@ -19,11 +19,11 @@ from runtime.models.decoder import Decoder
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import PlacementPlan
+from runtime.residency.books import Books, FillEnded
 from runtime.residency.device_experts import DeviceExperts
 from runtime.residency.experts import ExpertCache
-from runtime.residency.filling import FillEnded
-from runtime.residency.ram_experts import Books
 from runtime.residency.shape import CacheShape
+from runtime.spec.footprint import staging_slots
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertPart
 from runtime.store.base import ExpertStore
@@ -176,6 +176,7 @@ def shape_of(plan: PlacementPlan, spec: ModelSpec) -> CacheShape:
             tuple(plan.slots_per_layer),
             spec.num_experts,
             above_of(plan, spec) if plan.device != CPU else (),
+            staging_slots(spec),
         )
     except ValueError as error:
         raise LarderError(

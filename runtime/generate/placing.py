@@ -18,7 +18,7 @@ from runtime.kernels.base import Kernels
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.residency.device_experts import DeviceExperts
-from runtime.spec.footprint import experts_bytes
+from runtime.spec.footprint import experts_bytes, ram_experts_bytes
 from runtime.telemetry.recorder import Counters
 
 _SAME = ("model_folder", "model_fingerprint", "store_folder", "expert_format", "context_tokens")
@@ -36,7 +36,8 @@ def check_placement(parts: LoadedParts, plan: PlacementPlan) -> None:
             )
     shape = shape_of(plan, parts.spec)
     layout = parts.experts.layout
-    _check_budget(parts, plan, experts_bytes(layout, shape.slots_per_layer))
+    num_slots = sum(shape.slots_per_layer)
+    _check_budget(parts, plan, ram_experts_bytes(parts.spec, layout.record_bytes, num_slots))
     device = parts.device
     if device is not None and plan.device == parts.plan.device:
         held = device.ledger.by_kind()
@@ -102,7 +103,8 @@ def _move(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: C
         undo.callback(home.close)
         above = None
         # The ledger's own room counts the old home too.
-        experts_there = experts_bytes(experts.layout, plan.slots_per_layer)
+        num_slots = sum(plan.slots_per_layer)
+        experts_there = ram_experts_bytes(spec, experts.layout.record_bytes, num_slots)
         room_bytes = ram_limit_bytes(plan) - experts_there - (ledger.held_bytes - held_bytes)
         if home.device is not None:
             shape = shape_of(plan, spec)

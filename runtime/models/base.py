@@ -1,7 +1,7 @@
 """What a model is handed: spec, kernels, weights by name, and experts from wherever they lie."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Protocol
 
 import torch
@@ -37,14 +37,13 @@ class ExpertSource(Protocol):
     def layout(self) -> ExpertLayout:
         """How each expert lies in its slot."""
 
-    def groups(self, layer: int, experts: Sequence[int]) -> list[Sequence[int]]:
-        """Cut ascending experts into consecutive groups that can each be acquired at once."""
+    def runs(
+        self, layer: int, experts: Sequence[int]
+    ) -> Generator[Sequence[tuple[int, Slot]], None, None]:
+        """Yield distinct experts with their slots, in their order, in runs that lie ready.
 
-    def acquire(self, layer: int, experts: Sequence[int]) -> list[Slot]:
-        """Make distinct experts resident, lock them, and return their slots in the same order."""
-
-    def release(self, layer: int, experts: Sequence[int]) -> None:
-        """Unlock experts that were acquired; their slots may be reused from now on."""
+        A run is used until the next is asked for. The iterator must be closed.
+        """
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -1,5 +1,6 @@
 """Feed-forward blocks: dense, and mixture of experts with an optional shared one."""
 
+import contextlib
 import dataclasses
 from collections.abc import Sequence
 
@@ -143,29 +144,15 @@ class MoeBlock:
     def routed(self, x: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Return what the chosen experts give for rows ``x``."""
         out = torch.zeros_like(x)
-        chosen = _distinct(ids)
-        for group in self._experts.groups(self._layer, chosen):
-            self._add(x, group, ids, weights, out)
+        with contextlib.closing(self._experts.runs(self._layer, _distinct(ids))) as runs:
+            for pairs in runs:
+                style = self._style
+                if self._biases is not None:
+                    numbers = [number for number, _ in pairs]
+                    biases = self._biases.of(self._kernels, numbers)
+                    style = ExpertStyle(self._activation, biases)
+                self._kernels.experts(x, self._layout, pairs, ids, weights, out, style)
         return out
-
-    def _add(
-        self,
-        x: torch.Tensor,
-        group: Sequence[int],
-        ids: torch.Tensor,
-        weights: torch.Tensor,
-        out: torch.Tensor,
-    ) -> None:
-        """Add the contributions of a group of experts that can be acquired at once."""
-        style = self._style
-        if self._biases is not None:
-            style = ExpertStyle(self._activation, self._biases.of(self._kernels, group))
-        slots = self._experts.acquire(self._layer, group)
-        try:
-            pairs = list(zip(group, slots, strict=True))
-            self._kernels.experts(x, self._layout, pairs, ids, weights, out, style)
-        finally:
-            self._experts.release(self._layer, group)
 
 
 def _distinct(ids: torch.Tensor) -> list[int]:

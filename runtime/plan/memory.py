@@ -11,6 +11,8 @@ from runtime.spec.footprint import (
     PREFILL_CHUNK_TOKENS,
     host_work_bytes,
     kv_cache_bytes,
+    ram_experts_bytes,
+    ram_slots_within,
     work_bytes,
 )
 from runtime.spec.model import ModelSpec
@@ -20,8 +22,8 @@ BASE_BYTES = 250 * 1000 * 1000
 """Resident size of the runtime with its engine imported, before the first arena."""
 DEFAULT_CONTEXT_TOKENS = 8192
 MIN_CONTEXT_TOKENS = 512
-MIN_SLOTS_PER_LAYER = 8
-"""RAM slots of a layer with which its experts can be read several at once, group after group."""
+MIN_SLOTS_PER_LAYER = 2
+"""RAM slots of a layer below which a budget is of no use: those of a copy to a device at a time."""
 CONTEXT_SHARE = 4
 """One byte in this many above the minimum goes to the context, the others to experts."""
 
@@ -44,6 +46,8 @@ class Needs:
     """Slots without which a token cannot be computed."""
     has_context: bool = True
     """Whether KV pages and their work buffers lie here; else only what computing experts takes."""
+    has_policy: bool = True
+    """Whether experts are read into this memory and a policy chooses who stays: in RAM."""
 
     @property
     def num_all_slots(self) -> int:
@@ -54,13 +58,27 @@ class Needs:
     def min_bytes(self) -> int:
         """Smallest budget with which this memory is of use."""
         context_bytes = self.context_bytes(self.min_context_tokens)
-        return self.dense_bytes + context_bytes + self.num_min_slots * self.record_bytes
+        return self.dense_bytes + context_bytes + self.experts_bytes(self.num_min_slots)
 
     @property
     def all_bytes(self) -> int:
         """Smallest budget with the wanted context and every expert."""
         context_bytes = self.context_bytes(self.wanted_context_tokens)
-        return self.dense_bytes + context_bytes + self.num_all_slots * self.record_bytes
+        return self.dense_bytes + context_bytes + self.experts_bytes(self.num_all_slots)
+
+    def experts_bytes(self, num_slots: int) -> int:
+        """Return what experts take with so many slots of all layers."""
+        if not self.has_policy:
+            return num_slots * self.record_bytes
+        return ram_experts_bytes(self.spec, self.record_bytes, num_slots)
+
+    def slots_within(self, num_bytes: int) -> int:
+        """Return the most slots of all layers with which experts take no more than this."""
+        if not self.record_bytes:
+            return 0
+        if not self.has_policy:
+            return num_bytes // self.record_bytes
+        return ram_slots_within(self.spec, self.record_bytes, num_bytes)
 
     def context_bytes(self, context_tokens: int) -> int:
         """Return what a context takes: KV pages and the work buffers that go with it."""
@@ -88,7 +106,8 @@ class Division:
 
 def smallest(needs: Needs) -> Division:
     """Return the division of the smallest budget."""
-    slots = even_slots(needs.num_min_slots, len(needs.spec.moe_layers))
+    num_slots = needs.slots_within(needs.experts_bytes(needs.num_min_slots))
+    slots = even_slots(num_slots, len(needs.spec.moe_layers))
     return Division(tuple(slots), needs.min_context_tokens)
 
 
@@ -96,7 +115,7 @@ def parts_of(needs: Needs, division: Division) -> dict[MemoryPart, int]:
     """Return what each part takes under a division."""
     return {
         MemoryPart.DENSE: needs.dense_bytes,
-        MemoryPart.EXPERTS: sum(division.slots_per_layer) * needs.record_bytes,
+        MemoryPart.EXPERTS: needs.experts_bytes(sum(division.slots_per_layer)),
         MemoryPart.KV_CACHE: needs.kv_bytes(division.context_tokens),
         MemoryPart.WORK: needs.work_bytes(division.context_tokens),
     }
@@ -164,16 +183,15 @@ def divide(needs: Needs, budget_bytes: int) -> Division:
     """
     surplus = budget_bytes - needs.min_bytes
     all_context = needs.context_bytes(needs.wanted_context_tokens)
-    all_experts = needs.num_all_slots * needs.record_bytes
+    all_experts = needs.experts_bytes(needs.num_all_slots)
     context = min(
         all_context,
         needs.context_bytes(needs.min_context_tokens) + surplus // CONTEXT_SHARE,
     )
     experts = min(all_experts, budget_bytes - needs.dense_bytes - context)
     context = min(all_context, budget_bytes - needs.dense_bytes - experts)
-    num_slots = experts // needs.record_bytes if needs.record_bytes else 0
     return Division(
-        slots_per_layer=tuple(even_slots(num_slots, len(needs.spec.moe_layers))),
+        slots_per_layer=tuple(even_slots(needs.slots_within(experts), len(needs.spec.moe_layers))),
         context_tokens=_context_of(needs, context),
     )
 

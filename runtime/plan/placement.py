@@ -152,7 +152,7 @@ def usable_device(devices: Sequence[DeviceReport]) -> DeviceReport | None:
 
 
 def _card(needs: Needs, report: DeviceReport, budgets: Budgets) -> Card:
-    on_device = dataclasses.replace(needs, num_min_slots=0)
+    on_device = dataclasses.replace(needs, num_min_slots=0, has_policy=False)
     given = budgets.vram_bytes.get(report.device)
     share = _share(on_device, vram_room_of(report), given)
     return Card(report, share, is_used=share.is_large_enough and given != 0)

@@ -49,6 +49,9 @@ class RankingPolicy(Policy, Protocol):
         A caller that never calls this loses accuracy and nothing else.
         """
 
+    def preload(self, expert: int) -> None:
+        """Note that an expert became resident that nobody needed yet."""
+
     def worth(self, expert: int, now: int) -> float:
         """Return what it is worth that an expert is resident; higher stays longer."""
 

@@ -67,6 +67,10 @@ class SlotExchange:
         worths[layer_index] = kept
         return lowest
 
+    def lowest(self) -> Eviction | None:
+        """Return who was worth least of all layers when they were looked up last."""
+        return self._lowest[self._worths.index(min(self._worths))]
+
     def admits(self, layer_index: int, expert: int, victim: Eviction, now: int) -> bool:
         """Return whether an expert of a layer is worth more than the victim."""
         return self._policies[layer_index].worth(expert, now) > victim.worth

@@ -77,9 +77,9 @@ class ExpectedUsePolicy(RankedPolicy):
             ranks[lowest] = np.inf
         return None
 
-    def insert(self, expert: int, now: int) -> None:
-        """Note that an expert became resident; it counts as needed now."""
-        super().insert(expert, now)
+    def preload(self, expert: int) -> None:
+        """Note that an expert became resident that nobody needed yet."""
+        super().preload(expert)
         self._absent[expert] = 0
 
     def remove(self, expert: int) -> None:

@@ -60,11 +60,15 @@ class RankedPolicy(ABC):
 
     def insert(self, expert: int, now: int) -> None:
         """Note that an expert became resident; it counts as needed now."""
+        self.preload(expert)
+        self.need((expert,), now)
+
+    def preload(self, expert: int) -> None:
+        """Note that an expert became resident that nobody needed yet."""
         if expert in self._residents:
             raise ValueError(f"expert {expert} is resident already")
         if len(self._residents) >= self._num_slots:
             raise ValueError(f"all {self._num_slots} slots are taken")
-        self.need((expert,), now)
         self._residents[expert] = None
 
     def touch(self, experts: Iterable[int], now: int) -> None:

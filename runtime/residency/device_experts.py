@@ -1,7 +1,7 @@
 """Experts on a device: a cache above the RAM slots, filled from them over the link."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from runtime.device.base import Device, DeviceEvent
 from runtime.kernels.matrix import Slot
@@ -87,7 +87,7 @@ class DeviceExperts:
                 wanted = self._wanted.setdefault(layer, {})
                 wanted[expert] = is_recent
 
-    def take_wanted(self, in_ram: Mapping[int, SlotTable]) -> list[tuple[int, int]]:
+    def take_wanted(self, in_ram: Mapping[int, Container[int]]) -> list[tuple[int, int]]:
         """Begin a step; return the candidates (layer, expert) that were chosen, and forget all.
 
         Only what still lies in RAM can be uploaded.

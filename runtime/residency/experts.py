@@ -1,16 +1,15 @@
 """The expert cache: device slots above RAM slots above the store."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
-from runtime.kernels.matrix import Slot
 from runtime.memory.ledger import Ledger
-from runtime.policy.base import PolicyFactory
-from runtime.policy.lru import LruPolicy
+from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, PolicyKind
+from runtime.residency.books import Books, FillProgress
 from runtime.residency.device_experts import DeviceExperts
-from runtime.residency.ram_experts import Books, Clock, FillProgress, RamExperts
+from runtime.residency.ram_experts import Clock, Pairs, RamExperts
 from runtime.residency.shape import CacheShape
-from runtime.residency.slots import NOWHERE, SlotKey
+from runtime.residency.slots import CPU, NOWHERE, SlotKey
 from runtime.spec.tensors import ExpertId, ExpertLayout
 from runtime.store.base import ExpertStore
 
@@ -31,14 +30,14 @@ class ExpertCache:
         shape: CacheShape,
         ledger: Ledger,
         books: Books,
-        policy_factory: PolicyFactory = LruPolicy,
+        kind: PolicyKind = POLICIES[DEFAULT_POLICY],
         clock: Clock = time.perf_counter,
     ) -> None:
         self._layout = store.layout
         self._ledger = ledger
         self._counters = books.counters
         self._tally = books.tally
-        self._ram = RamExperts(store, shape, ledger, books, policy_factory, clock)
+        self._ram = RamExperts(store, shape, ledger, books, kind, clock)
         self._above: DeviceExperts | None = None
 
     @property
@@ -49,7 +48,7 @@ class ExpertCache:
     @property
     def num_resident(self) -> int:
         """Experts in RAM now; what is on its way is not counted."""
-        return sum(table.num_resident for table in self._ram.tables.values())
+        return sum(map(len, self._ram.places.slot_of.values()))
 
     @property
     def num_on_device(self) -> int:
@@ -60,8 +59,8 @@ class ExpertCache:
 
     @property
     def slots_per_layer(self) -> tuple[int, ...]:
-        """RAM slots of each MoE layer."""
-        return self._ram.slots_per_layer
+        """RAM slots of each MoE layer; the layers exchange them while they compute."""
+        return self._ram.residents.slots_per_layer
 
     def attach(self, above: DeviceExperts | None) -> None:
         """Put device slots above the RAM slots, or take them away; between two steps alone.
@@ -70,14 +69,14 @@ class ExpertCache:
         """
         if self._above is not None:
             self._let_go(self._above.publish(is_waiting=True))
-            before, self._above, self._ram.above = self._above, None, {}
+            before, self._above, self._ram.residents.above = self._above, None, {}
             left = [(layer, expert) for layer in before.tables for expert in before.experts(layer)]
             before.close()
             for layer, expert in left:
-                self._ram.show(layer, expert)
+                self._ram.residents.show(layer, expert)
         if above is not None:
-            self._above, self._ram.above = above, above.tables
-            self._ram.wait_copied = above.wait_copied
+            self._above, self._ram.residents.above = above, above.tables
+            self._ram.residents.wait_copied = above.wait_copied
 
     def find(self, expert: ExpertId) -> SlotKey | None:
         """Return where an expert lies, the hottest place, or None if it is not resident."""
@@ -85,7 +84,8 @@ class ExpertCache:
             key = self._above.tables[expert.layer].key(expert.expert)
             if key is not None:
                 return key
-        return self._ram.tables[expert.layer].key(expert.expert)
+        slot = self._ram.places.slot_of[expert.layer].get(expert.expert)
+        return None if slot is None else SlotKey(CPU, slot)
 
     def fill(self, num_per_layer: int, progress: FillProgress) -> None:
         """Read up to so many experts of each layer into RAM and wait for them."""
@@ -100,62 +100,40 @@ class ExpertCache:
         return self._ram.wait_filled(timeout_s)
 
     def begin_step(self) -> None:
-        """Publish what has arrived and begin to upload; nothing may be acquired."""
+        """Publish what has arrived and begin to upload; nothing may be in use."""
         self._ram.take_in()
         above = self._above
         if above is None:
             return
         self._let_go(above.publish())
-        wanted = above.take_wanted(self._ram.tables)
+        wanted = above.take_wanted(self._ram.places.slot_of)
         if wanted:
             above.device.synchronize()
         for layer, expert in wanted:
             self._upload(above, layer, expert)
 
-    def groups(self, layer: int, experts: Sequence[int]) -> list[Sequence[int]]:
-        """Cut ascending experts into consecutive groups that can each be acquired at once."""
-        num_slots = self._ram.tables[layer].num_usable
-        if len(experts) <= num_slots:
-            return [experts]
-        above = self._above.tables[layer] if self._above is not None else ()
-        groups: list[list[int]] = [[]]
-        num_in_ram = 0
-        for expert in experts:
-            is_in_ram = expert not in above
-            if is_in_ram and num_in_ram == num_slots:
-                groups.append([])
-                num_in_ram = 0
-            num_in_ram += is_in_ram
-            groups[-1].append(expert)
-        return list(groups)
+    def runs(self, layer: int, experts: Sequence[int]) -> Generator[Pairs, None, None]:
+        """Yield distinct experts with their slots, in their order, in runs that lie ready.
 
-    def acquire(self, layer: int, experts: Sequence[int]) -> list[Slot]:
-        """Make distinct experts resident, lock them, and return their slots in the same order.
-
-        Raises ``LarderError`` if the drive fails; nothing is locked then.
+        A run is used until the next is asked for. Raises ``LarderError`` if the drive fails. The
+        iterator must be closed.
         """
-        ram, above = self._ram, self._above
-        self._tally.note_uses(ram.first_of[layer], experts)
+        self._tally.note_uses(self._ram.residents.first_of(layer), experts)
+        above = self._above
         if above is None:
-            return ram.acquire(layer, experts)
+            return self._ram.runs(layer, experts, {})
         table = above.tables[layer]
         slot_of, slots = table.slot_of, table.slots
-        hits = [expert for expert in experts if slot_of[expert] != NOWHERE]
-        others = [expert for expert in experts if slot_of[expert] == NOWHERE]
-        above.note(layer, hits, others)
+        on_device = {
+            expert: slots[slot_of[expert]] for expert in experts if slot_of[expert] != NOWHERE
+        }
+        others = [expert for expert in experts if expert not in on_device]
+        above.note(layer, list(on_device), others)
         counters = self._counters
-        counters.device_hits += len(hits)
+        counters.device_hits += len(on_device)
         counters.device_misses += len(others)
-        counters.device_hit_bytes += len(hits) * self._layout.record_bytes
-        in_ram = iter(ram.acquire(layer, others)) if others else iter(())
-        return [
-            slots[slot_of[expert]] if slot_of[expert] != NOWHERE else next(in_ram)
-            for expert in experts
-        ]
-
-    def release(self, layer: int, experts: Sequence[int]) -> None:
-        """Unlock experts that were acquired; their slots may be reused from now on."""
-        self._ram.tables[layer].unlock(experts)
+        counters.device_hit_bytes += len(on_device) * self._layout.record_bytes
+        return self._ram.runs(layer, experts, on_device)
 
     def resize(
         self,
@@ -166,8 +144,9 @@ class ExpertCache:
     ) -> None:
         """Change the number of slots and the limits of the ledgers, between two steps alone.
 
-        Slots that go give their memory back before others come; free RAM slots are filled in the
-        background. If there is not enough memory, numbers and limits stay as they were.
+        Of RAM slots the sum counts: layers exchange them. Slots that go give their memory back
+        before others come; free RAM slots are filled in the background. If there is not enough
+        memory, numbers and limits stay as they were.
         """
         above = self._above
         before, limit_before = self.slots_per_layer, self._ledger.limit_bytes
@@ -206,27 +185,27 @@ class ExpertCache:
         above_limit_bytes: int,
     ) -> None:
         above = self._above
-        self._ram.shrink(slots_per_layer)
+        self._ram.residents.shrink(sum(slots_per_layer))
         self._ledger.set_limit(limit_bytes)
         if above is not None:
             for layer, expert in above.shrink(above_per_layer):
-                self._ram.show(layer, expert)
+                self._ram.residents.show(layer, expert)
             above.device.ledger.set_limit(above_limit_bytes)
             above.grow(above_per_layer)
-        self._ram.grow(slots_per_layer)
+        self._ram.residents.grow(sum(slots_per_layer))
 
     def _upload(self, above: DeviceExperts, layer: int, expert: int) -> None:
         """Begin to upload an expert that lies in RAM, unless it is there or on its way."""
-        table = self._ram.tables[layer]
-        left = above.upload(layer, expert, table.slots[table.slot_of[expert]])
+        places = self._ram.places
+        left = above.upload(layer, expert, places.slots[places.slot_of[layer][expert]])
         if left is None:
             return
-        table.hold(expert)
+        places.held[layer].add(expert)
         if left != NOWHERE:
-            self._ram.show(layer, left)
+            self._ram.residents.show(layer, left)
 
     def _let_go(self, published: Sequence[tuple[int, int]]) -> None:
         """Let experts leave RAM that are on the device now."""
         for layer, expert in published:
-            self._ram.tables[layer].let_go(expert)
-            self._ram.show(layer, expert)
+            self._ram.places.held[layer].discard(expert)
+            self._ram.residents.show(layer, expert)

@@ -5,20 +5,13 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import Future
+from collections.abc import Collection, Sequence
 
-from runtime.errors import LarderError
-from runtime.residency.lanes import ReadLanes
+from runtime.residency.books import FillEnded
+from runtime.residency.lanes import Arrived, ReadLanes, ReadOutcome
 from runtime.spec.tensors import ExpertId
 
 _LOG = logging.getLogger(__name__)
-
-Arrived = Callable[[ExpertId], None]
-"""Called by a reader's thread when an expert lies in its slot."""
-FillEnded = Callable[[int, float], None]
-"""Called by any thread with the experts that were read, and the seconds since the first was
-wanted, when no more are on their way."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -35,12 +28,13 @@ class Arrival:
     """An expert on its way."""
 
     wanted: Wanted
-    outcome: Future[LarderError | None]
+    outcome: ReadOutcome
 
     @property
     def is_good(self) -> bool:
-        """Whether a finished read filled the slot."""
-        return self.outcome.result() is None
+        """Whether an ended read filled the slot."""
+        outcome = self.outcome
+        return not outcome.cancelled() and outcome.exception() is None and outcome.result() is None
 
 
 class Filling:
@@ -76,7 +70,7 @@ class Filling:
             self._num_left += len(wanted)
             self._idle.clear()
         for each in wanted:
-            outcome = self._lanes.behind(each.expert, each.target)
+            outcome = self._lanes.behind(each.expert, each.target, self._arrived)
             layer = self._by_layer.setdefault(each.expert.layer, {})
             layer[each.expert.expert] = Arrival(each, outcome)
             outcome.add_done_callback(functools.partial(self._end, each.expert))
@@ -91,31 +85,16 @@ class Filling:
             self._hand_out(arrival)
         return ended
 
-    def claim(self, expert: ExpertId) -> Arrival | None:
-        """Hand out one arrival, None if it is not on its way.
+    def claim(self, expert: ExpertId) -> Arrival:
+        """Hand out the arrival of an expert that is on its way.
 
-        If its turn had not come, the outcome is cancelled; else the read is waited for.
+        If its turn had not come, the read is called off; else it is waited for.
         """
-        arrival = self._by_layer.get(expert.layer, {}).get(expert.expert)
-        if arrival is not None:
-            self._hand_out(arrival)
-            if not arrival.outcome.cancel():
-                arrival.outcome.exception()
-        return arrival
-
-    def steal(self, layer: int) -> int | None:
-        """Take back the slot whose turn would come last, None if all turns have come."""
-        for arrival in reversed(list(self._by_layer.get(layer, {}).values())):
-            if arrival.outcome.cancel():
-                self._hand_out(arrival)
-                return arrival.wanted.slot
-        return None
-
-    def drain(self, layer: int) -> list[Arrival]:
-        """Wait for all reads of a layer and hand them out."""
-        for arrival in self._by_layer.get(layer, {}).values():
+        arrival = self._by_layer[expert.layer][expert.expert]
+        self._hand_out(arrival)
+        if not arrival.outcome.cancel():
             arrival.outcome.exception()
-        return self.collect(layer)
+        return arrival
 
     def of_layer(self, layer: int) -> Collection[int]:
         """Return the experts of a layer that are on their way."""
@@ -136,7 +115,7 @@ class Filling:
         if not layer:
             del self._by_layer[expert.layer]
 
-    def _end(self, expert: ExpertId, outcome: Future[LarderError | None]) -> None:
+    def _end(self, expert: ExpertId, outcome: ReadOutcome) -> None:
         """Count one end: read, failed or cancelled."""
         is_read = False
         if not outcome.cancelled() and outcome.exception() is None:
@@ -144,8 +123,6 @@ class Filling:
             is_read = error is None
             if error is not None:
                 _LOG.info("%s was not read in the background: %s", expert, error.code)
-        if is_read:
-            self._arrived(expert)
         with self._lock:
             self._num_left -= 1
             self._num_read += is_read

@@ -1,8 +1,8 @@
 """Two lanes of reads from the drive: what a computation waits for, and everything else."""
 
 import threading
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from runtime.errors import LarderError
 from runtime.spec.tensors import ExpertId
@@ -12,6 +12,11 @@ NUM_DEMAND_READERS = 4
 """Reads in flight at the same time while a computation waits for them."""
 NUM_BACKGROUND_READERS = 2
 """Fewer, so that the drive is soon free for a computation."""
+
+Arrived = Callable[[ExpertId], None]
+"""Called by a reader's thread when an expert lies in its slot."""
+ReadOutcome = Future[LarderError | None]
+"""What went wrong with a read, None if nothing did."""
 
 
 class ReadLanes:
@@ -26,31 +31,26 @@ class ReadLanes:
         self._store = store
         self._demand = ThreadPoolExecutor(NUM_DEMAND_READERS, "expert-reader")
         self._background = ThreadPoolExecutor(NUM_BACKGROUND_READERS, "expert-filler")
+        self._lock = threading.Lock()
+        self._num_demanded = 0
         self._quiet = threading.Event()
         self._quiet.set()
         self._is_closing = False
 
-    def demand(self, reads: Sequence[tuple[ExpertId, memoryview]]) -> list[LarderError | None]:
-        """Fill all targets and return what went wrong with each.
+    def demand(self, expert: ExpertId, target: memoryview) -> ReadOutcome:
+        """Ask for a target to be filled as soon as possible, after those that were asked before."""
+        with self._lock:
+            self._num_demanded += 1
+            self._quiet.clear()
+        return self._demand.submit(self._read_demanded, expert, target)
 
-        One read alone is done without a change of thread.
-        """
-        self._quiet.clear()
-        try:
-            if len(reads) == 1:
-                return [self._read(*reads[0])]
-            futures = [self._demand.submit(self._read, *read) for read in reads]
-            wait(futures)
-            return [future.result() for future in futures]
-        finally:
-            self._quiet.set()
-
-    def behind(self, expert: ExpertId, target: memoryview) -> Future[LarderError | None]:
+    def behind(self, expert: ExpertId, target: memoryview, arrived: Arrived) -> ReadOutcome:
         """Ask for a target to be filled in the background.
 
-        The result is what went wrong; the future can be cancelled until the read is its turn.
+        The future can be cancelled until the read is its turn; ``arrived`` was called before it
+        ends well.
         """
-        return self._background.submit(self._read_behind, expert, target)
+        return self._background.submit(self._read_behind, expert, target, arrived)
 
     def close(self) -> None:
         """Forget what waits and wait for what is being read; may be called twice."""
@@ -59,12 +59,26 @@ class ReadLanes:
         self._background.shutdown(cancel_futures=True)
         self._demand.shutdown(cancel_futures=True)
 
-    def _read_behind(self, expert: ExpertId, target: memoryview) -> LarderError | None:
+    def _read_demanded(self, expert: ExpertId, target: memoryview) -> LarderError | None:
+        try:
+            return self._read(expert, target)
+        finally:
+            with self._lock:
+                self._num_demanded -= 1
+                if not self._num_demanded:
+                    self._quiet.set()
+
+    def _read_behind(
+        self, expert: ExpertId, target: memoryview, arrived: Arrived
+    ) -> LarderError | None:
         while not self._quiet.is_set():
             self._quiet.wait()
         if self._is_closing:
             return None
-        return self._read(expert, target)
+        error = self._read(expert, target)
+        if error is None:
+            arrived(expert)
+        return error
 
     def _read(self, expert: ExpertId, target: memoryview) -> LarderError | None:
         try:

@@ -13,6 +13,8 @@ class CacheShape:
     num_experts: int
     above_per_layer: tuple[int, ...] = ()
     """Device slots in the same order; empty where no device is used."""
+    num_staging: int = 4
+    """RAM slots beside those, from which experts are computed that do not stay."""
 
     def __post_init__(self) -> None:
         if len(self.moe_layers) != len(self.slots_per_layer):
@@ -23,3 +25,11 @@ class CacheShape:
             raise ValueError("one number of device slots for each MoE layer")
         if any(not 0 <= slots <= self.num_experts for slots in self.above_per_layer):
             raise ValueError(f"device slots from 0 to {self.num_experts}: {self.above_per_layer}")
+
+    def num_absent(self, num_slots: int) -> int:
+        """Return how many experts have no slot if all layers together have so many."""
+        return len(self.moe_layers) * self.num_experts - num_slots
+
+    def with_staging(self, num_slots: int) -> int:
+        """Return all RAM slots with those that nobody keeps; none if every expert stays."""
+        return num_slots + min(self.num_staging, self.num_absent(num_slots))

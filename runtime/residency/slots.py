@@ -1,12 +1,10 @@
 """The slot table of one layer on one device: which expert lies where, and which are in use."""
 
 import dataclasses
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 
-from runtime.errors import LarderError
 from runtime.kernels.matrix import Slot
 from runtime.policy.base import PolicyFactory
-from runtime.protocol.errors import ErrorCode
 
 CPU = "cpu"
 """The device whose slots lie in RAM."""
@@ -29,9 +27,8 @@ class SlotTable:
         expert     0   1   2   3   4   5          slot      7   8   12
         slot_of    8   -   7   -   -   -          expert    2   0   -    (free: 12)
 
-    A locked expert is in use by a computation, a held one by a copy; neither leaves. A slot that
-    was taken by ``take`` or ``evict`` is lent: it belongs to whoever has it until ``fill`` or
-    ``give_up``.
+    A slot that was taken by ``take`` or ``evict`` is lent: it belongs to whoever has it until
+    ``fill`` or ``drop_slot``.
     """
 
     def __init__(self, device: str, num_experts: int, policy_factory: PolicyFactory) -> None:
@@ -40,8 +37,6 @@ class SlotTable:
         self._expert_of: dict[int, int] = {}
         self._free: list[int] = []
         self._lent: set[int] = set()
-        self._locked: set[int] = set()
-        self._held: set[int] = set()
         self._device = device
         self._policy = policy_factory(0)
 
@@ -60,11 +55,6 @@ class SlotTable:
         """Slots that hold nothing and are lent to nobody."""
         return len(self._free)
 
-    @property
-    def num_usable(self) -> int:
-        """Slots that can be had at once without waiting for copies, at least 1."""
-        return max(1, len(self.slots) - len(self._held))
-
     def key(self, expert: int) -> SlotKey | None:
         """Return the slot of a resident expert, or None."""
         slot = self.slot_of[expert]
@@ -82,22 +72,6 @@ class SlotTable:
         del self.slots[number]
         self._policy.resize(self.num_slots)
 
-    def lock(self, experts: Iterable[int]) -> None:
-        """Keep experts from leaving, resident ones and ones about to come."""
-        self._locked.update(experts)
-
-    def unlock(self, experts: Iterable[int]) -> None:
-        """Let experts leave again."""
-        self._locked.difference_update(experts)
-
-    def hold(self, expert: int) -> None:
-        """Keep a resident expert from leaving while it is copied."""
-        self._held.add(expert)
-
-    def let_go(self, expert: int) -> None:
-        """Let a held expert leave again; may be called twice."""
-        self._held.discard(expert)
-
     def __contains__(self, expert: object) -> bool:
         """Whether an expert is resident."""
         return isinstance(expert, int) and self.slot_of[expert] != NOWHERE
@@ -114,21 +88,12 @@ class SlotTable:
         self._lent.add(slot)
         return slot
 
-    def victim(self, now: int, among: Container[int] | None = None) -> int | None:
-        """Return the expert that would leave, of some if ``among`` is given; None if all stay."""
-        kept: Container[int] = self._locked | self._held if self._held else self._locked
-        if among is not None:
-            kept = {
-                expert
-                for expert in self._expert_of.values()
-                if expert in kept or expert not in among
-            }
-        return self._policy.victim(kept, now)
+    def victim(self, now: int) -> int | None:
+        """Return the expert that would leave; None if there is none."""
+        return self._policy.victim((), now)
 
     def evict(self, expert: int) -> int:
         """Make a resident expert leave and borrow its slot."""
-        if expert in self._locked or expert in self._held:
-            raise LarderError(ErrorCode.INTERNAL, detail=f"expert {expert} is in use")
         self._policy.remove(expert)
         slot = self.slot_of[expert]
         self.slot_of[expert] = NOWHERE
@@ -143,11 +108,6 @@ class SlotTable:
         self._expert_of[slot] = expert
         self._policy.insert(expert, now)
 
-    def give_up(self, slot: int) -> None:
-        """Return a lent slot that was not filled."""
-        self._lent.remove(slot)
-        self._free.append(slot)
-
     def check(self) -> None:
         """Assert that both directions agree and every slot is free, lent or taken once."""
         taken = [slot for slot in self.slot_of if slot != NOWHERE]
@@ -155,4 +115,3 @@ class SlotTable:
         assert len(self._expert_of) == len(taken)
         for expert, slot in enumerate(self.slot_of):
             assert slot == NOWHERE or self._expert_of[slot] == expert
-        assert all(self.slot_of[expert] != NOWHERE for expert in self._locked | self._held)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from runtime.policy.base import Policy, RankingPolicy
 from runtime.policy.catalogue import LayerFacts, PolicyKind
-from runtime.policy.exchange import SlotExchange
+from runtime.policy.keeper import SlotKeeper
 from runtime.simulate.hygiene import uses
 from runtime.simulate.trace import Trace
 
@@ -172,13 +172,9 @@ class _SharedReplay:
     def __init__(
         self, policies: Sequence[Policy], slots: Sequence[int], min_slots: int, max_age_steps: int
     ) -> None:
-        self._policies = [policy for policy in policies if isinstance(policy, RankingPolicy)]
-        if len(self._policies) != len(policies):
-            raise ValueError("only ranking policies can exchange slots")
-        self._slots = list(slots)
-        self._residents: list[set[int]] = [set() for _ in slots]
-        self._exchange = SlotExchange(self._policies, min_slots, max_age_steps)
-        self._num_free = sum(slots)
+        self._keeper = SlotKeeper(
+            policies, slots, is_shared=True, min_slots=min_slots, max_age_steps=max_age_steps
+        )
         self._misses = [0] * len(slots)
         self._entered = [0] * len(slots)
         self._left = [0] * len(slots)
@@ -187,72 +183,35 @@ class _SharedReplay:
         """Run over ``rows[layer][token]``."""
         num_tokens = len(rows[0])
         num_layers = len(rows)
+        is_required = entry is Entry.REQUIRED
         for token in range(num_tokens):
             for layer in range(num_layers):
-                self._step(layer, rows[layer][token], token, entry)
+                self._step(layer, rows[layer][token], token, is_required=is_required)
+        self._keeper.check()
         return [
             LayerCounts(
                 sum(map(len, rows[layer])) - self._misses[layer],
                 self._misses[layer],
                 self._entered[layer],
                 self._left[layer],
-                len(self._residents[layer]),
+                len(self._keeper.residents(layer)),
             )
             for layer in range(num_layers)
         ]
 
-    def _step(self, layer: int, row: Sequence[int], now: int, entry: Entry) -> None:
-        policy, resident = self._policies[layer], self._residents[layer]
-        policy.need(row, now)
-        missing = [expert for expert in row if expert not in resident]
-        if len(missing) < len(row):
-            policy.touch([expert for expert in row if expert in resident], now)
+    def _step(self, layer: int, row: Sequence[int], now: int, *, is_required: bool) -> None:
+        keeper = self._keeper
+        missing = keeper.begin(layer, row, now)
         self._misses[layer] += len(missing)
-        locked: Sequence[int] = row if entry is Entry.REQUIRED else ()
+        locked: Sequence[int] = row if is_required else ()
         for expert in missing:
-            if self._make_room(layer, expert, locked, now):
-                policy.insert(expert, now)
-                resident.add(expert)
-                self._entered[layer] += 1
-        if missing:
-            self._exchange.note_change(layer, self._slots[layer], now)
-        else:
-            self._exchange.note_step(layer, now)
-
-    def _make_room(self, layer: int, expert: int, locked: Sequence[int], now: int) -> bool:
-        """Free a slot of a layer for an expert, unless it is not worth it."""
-        if len(self._residents[layer]) < self._slots[layer]:
-            self._num_free -= 1
-            return True
-        giver = self._free_giver()
-        if giver is None:
-            victim = self._exchange.victim(layer, locked, now)
-            if victim is None:
-                return False
-            if not locked and not self._exchange.admits(layer, expert, victim, now):
-                return False
-            giver = victim.layer_index
-            self._policies[giver].remove(victim.expert)
-            self._residents[giver].remove(victim.expert)
-            self._left[giver] += 1
-        else:
-            self._num_free -= 1
-        if giver != layer:
-            for changed, step in ((giver, -1), (layer, 1)):
-                self._slots[changed] += step
-                self._policies[changed].resize(self._slots[changed])
-            self._exchange.note_change(giver, self._slots[giver], now)
-        return True
-
-    def _free_giver(self) -> int | None:
-        """Return the layer that has the most free slots, or None if there is none."""
-        if not self._num_free:
-            return None
-        free = [
-            slots - len(resident)
-            for slots, resident in zip(self._slots, self._residents, strict=True)
-        ]
-        return free.index(max(free))
+            admission = keeper.admit(layer, expert, now, locked, is_required=is_required)
+            if admission is None:
+                continue
+            self._entered[layer] += 1
+            if admission.left is not None:
+                self._left[admission.left[0]] += 1
+        keeper.end(layer, now, is_changed=bool(missing))
 
 
 def _check(result: Replay, trace: Trace) -> None:

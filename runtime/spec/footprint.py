@@ -19,6 +19,9 @@ PREFILL_CHUNK_TOKENS = 256
 STAGING_BYTES = 8 * 1024 * 1024
 """RAM through which the dense part travels to a device, piece by piece."""
 
+MIN_STAGING_SLOTS = 4
+"""Reads of experts that a drive can be given at once at least."""
+
 _F32_BYTES = 4
 
 
@@ -38,6 +41,37 @@ def dense_bytes(entries: Iterable[TensorEntry]) -> int:
 def experts_bytes(layout: ExpertLayout, slots_per_layer: Sequence[int]) -> int:
     """Return what the expert slots of all layers take."""
     return layout.record_bytes * sum(slots_per_layer)
+
+
+def ram_experts_bytes(spec: ModelSpec, record_bytes: int, num_slots: int) -> int:
+    """Return what experts take of RAM: slots of all layers, staging, and what the policy keeps."""
+    num_layers = len(spec.moe_layers)
+    num_absent = num_layers * spec.num_experts - num_slots
+    num_all = num_slots + min(staging_slots(spec), num_absent)
+    return record_bytes * num_all + policy_bytes(num_layers, spec.num_experts)
+
+
+def ram_slots_within(spec: ModelSpec, record_bytes: int, num_bytes: int) -> int:
+    """Return the most slots of all layers whose experts take no more than this of RAM."""
+    num_all = len(spec.moe_layers) * spec.num_experts
+    if not num_all:
+        return 0
+    slots_bytes = num_bytes - policy_bytes(len(spec.moe_layers), spec.num_experts)
+    num_slots = slots_bytes // record_bytes
+    return num_all if num_slots >= num_all else num_slots - staging_slots(spec)
+
+
+def staging_slots(spec: ModelSpec) -> int:
+    """Return the RAM slots from which experts are computed that do not stay.
+
+    A token's experts can be read at once, and always as many as keep a drive busy.
+    """
+    return min(spec.num_experts, max(spec.top_k, MIN_STAGING_SLOTS))
+
+
+def policy_bytes(num_layers: int, num_experts: int) -> int:
+    """Return what the default policy keeps: for each layer, which expert follows which."""
+    return num_layers * _whole_pages(_F32_BYTES * num_experts * (num_experts + 8))
 
 
 def kv_page_bytes(shape: KvShape) -> int:

@@ -15,6 +15,7 @@ from runtime.spec.footprint import (
     experts_bytes,
     host_work_bytes,
     kv_cache_bytes,
+    ram_experts_bytes,
     work_bytes,
 )
 from runtime.spec.tensors import expert_layout
@@ -62,7 +63,7 @@ def exact_plan(
     slots = [spec.num_experts if num_slots is None else num_slots] * len(spec.moe_layers)
     ram_bytes = (
         dense_bytes(inspection.tensors.values())
-        + experts_bytes(layout, slots)
+        + ram_experts_bytes(spec, layout.record_bytes, sum(slots))
         + kv_cache_bytes(spec, context_tokens)
         + work_bytes(spec, context_tokens, min(chunk_tokens, context_tokens))
     )
@@ -116,7 +117,7 @@ def device_plan(
     chunk = min(chunk_tokens, plan.context_tokens)
     above = [vram_slots] * len(spec.moe_layers)
     ram_parts = {
-        MemoryPart.EXPERTS: experts_bytes(layout, plan.slots_per_layer),
+        MemoryPart.EXPERTS: ram_experts_bytes(spec, layout.record_bytes, sum(plan.slots_per_layer)),
         MemoryPart.WORK: host_work_bytes(spec, chunk),
     }
     vram_parts = {

@@ -12,9 +12,9 @@ from runtime.kernels.base import Kernels
 from runtime.memory.ledger import Ledger
 from runtime.models.base import AfterLayer
 from runtime.models.families import build_model
+from runtime.residency.books import Books
 from runtime.residency.dense import DensePart
 from runtime.residency.experts import ExpertCache
-from runtime.residency.ram_experts import Books
 from runtime.residency.shape import CacheShape
 from runtime.store.open import open_store
 from runtime.telemetry.expert_tally import ExpertTally

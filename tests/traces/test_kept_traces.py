@@ -1,5 +1,6 @@
 """The kept traces are sound, and policies do on them what is published of them."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, PolicyKind
 from runtime.policy.clairvoyant import ClairvoyantPolicy
 from runtime.policy.frequency import LfuPolicy
+from runtime.policy.split import even_split
 from runtime.simulate.gap import judge, slots_of_share
 from runtime.simulate.hygiene import complaints
 from runtime.simulate.replay import Entry, replay
@@ -15,6 +17,7 @@ from runtime.simulate.trace import Trace
 from runtime.simulate.trace_files import HEADER, read_trace
 
 TRACES = Path(__file__).resolve().parents[2] / "resources" / "traces"
+GOLDEN = TRACES.parents[1] / "tests" / "golden" / "replay" / "default.json"
 NAMES = sorted(path.parent.name for path in TRACES.glob(f"*/{HEADER}"))
 POINT = 0.01
 # Percent: lowest and highest published over works, Qwen3-30B layer 24, by slots of 128. Below two
@@ -116,3 +119,16 @@ def test_default_on_a_kept_trace_closes_much_of_the_gap_and_never_falls_below(na
         assert judged.points_above_base >= -0.5
         closed.append(judged.gap_closed_ratio)
     assert sum(closed) / len(closed) > 0.2
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_default_on_a_kept_trace_decides_as_it_did(name: str) -> None:
+    trace = kept(name).part(500, 6)
+    golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    expected = {key: value for key, value in golden.items() if key.split()[0] == name}
+    assert expected
+    for key, layers in expected.items():
+        _, share, entry = key.split()
+        slots = even_split(trace.num_layers, slots_of_share(trace, float(share)), trace.num_experts)
+        found = replay(trace, POLICIES[DEFAULT_POLICY], slots, Entry(entry)).layers
+        assert [[layer.misses, layer.entered] for layer in found] == layers, key

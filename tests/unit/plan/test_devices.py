@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.plan.memory import MIN_SLOTS_PER_LAYER
 from runtime.plan.planner import plan_model
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.machine import DeviceReport, MachineReport, Measured
@@ -101,7 +102,7 @@ def test_plan_device_any_budgets_are_kept_and_more_vram_is_never_worse(
         assert plan.ram_bytes == sum(plan.ram_parts.values()) <= ram
         assert plan.vram_bytes == sum(plan.vram_parts.values()) <= vram
         assert plan.budgets == Budgets(ram_bytes=ram, vram_bytes={CARD: vram})
-        least = min(of.top_k, 8)
+        least = min(of.top_k, MIN_SLOTS_PER_LAYER)
         assert all(least <= slots <= of.num_experts for slots in plan.slots_per_layer)
         assert all(0 <= slots <= of.num_experts for slots in plan.vram_slots_per_layer)
         assert len(plan.vram_slots_per_layer) == len(plan.slots_per_layer) == of.num_layers
@@ -179,7 +180,7 @@ def test_plan_device_three_tiers_have_their_reasons_with_numbers() -> None:
     each = whole.vram_parts[MemoryPart.EXPERTS] // 16
     # Two of sixteen experts of each layer on the device, five in RAM.
     vram = whole.all_vram_bytes - 14 * each
-    ram = whole.min_ram_bytes + each
+    ram = whole.min_ram_bytes + 3 * each
     plan = plan_with(SMALL, ram_bytes=ram, vram_bytes=vram, context_tokens=512)
     assert plan.vram_slots_per_layer == [2] * 4
     assert plan.slots_per_layer == [5] * 4

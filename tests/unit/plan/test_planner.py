@@ -4,12 +4,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from runtime.plan.memory import BASE_BYTES
+from runtime.plan.memory import BASE_BYTES, MIN_SLOTS_PER_LAYER
 from runtime.plan.planner import plan_model, recommend
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.machine import DeviceReport
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, ReasonCode
 from runtime.protocol.values import Budgets, Tier, WeightFormat
+from runtime.spec.footprint import policy_bytes, ram_experts_bytes, staging_slots
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import PAGE_BYTES, expert_layout
 from tests.support.plan_cases import FOLDER, GIB, facts, machine, report, spec
@@ -77,7 +78,7 @@ def test_plan_any_budget_keeps_inside_it_and_more_is_never_worse(
             assert plan.budgets.ram_bytes is not None
             assert plan.ram_bytes == sum(plan.ram_parts.values()) <= plan.budgets.ram_bytes
             assert len(plan.slots_per_layer) == len(of.moe_layers)
-            least = min(of.top_k, 8)
+            least = min(of.top_k, MIN_SLOTS_PER_LAYER)
             assert all(least <= slots <= of.num_experts for slots in plan.slots_per_layer)
             assert plan.slots_per_layer == sorted(plan.slots_per_layer, reverse=True)
             held = sum(share.num_experts for share in plan.tiers)
@@ -136,7 +137,9 @@ def test_plan_kinds_have_their_formats_and_sizes() -> None:
         assert plan.needs_prepare
         assert plan.store_folder == ""
         assert plan.bytes_to_write == 48 * 128 * record_bytes
-        assert plan.ram_parts[MemoryPart.EXPERTS] == 48 * 128 * record_bytes
+        assert plan.ram_parts[MemoryPart.EXPERTS] == (
+            48 * 128 * record_bytes + policy_bytes(48, 128)
+        )
         assert {ReasonCode.WRITES_ONCE, ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED} <= codes(plan)
     assert exact.ram_parts[MemoryPart.DENSE] == facts(MODEL).dense_ram_bytes
     assert exact.ram_parts[MemoryPart.KV_CACHE] == 8192 * report(MODEL).kv_bytes_per_token
@@ -196,7 +199,7 @@ def test_plan_too_little_free_is_a_problem(given_bytes: int | None) -> None:
         assert problem.severity is Severity.MODEL
         assert problem.parameters["needed_bytes"] == plan.min_ram_bytes
         assert plan.forecast is None
-        assert plan.slots_per_layer == [8] * 48
+        assert plan.slots_per_layer == [MIN_SLOTS_PER_LAYER] * 48
         assert plan.ram_bytes == plan.min_ram_bytes
     assert recommend(plan_model(facts(MODEL), full, Budgets())) is None
 
@@ -301,3 +304,21 @@ def test_recommend_only_some_can_be_loaded() -> None:
     found = plans(ram_bytes=sized[PlanKind.FOUR_BIT].min_ram_bytes)
     assert found[0].problem is not None
     assert recommend(found) is PlanKind.FOUR_BIT
+
+
+@given(of=shapes, share=st.floats(0, 1))
+def test_plan_experts_take_slots_staging_and_what_the_policy_keeps(
+    of: ModelSpec, share: float
+) -> None:
+    exact = plans(of)[0]
+    ram_bytes = int(exact.min_ram_bytes + share * (exact.all_ram_bytes - exact.min_ram_bytes))
+    plan = plans(of, ram_bytes)[0]
+    record_bytes = expert_layout(WeightFormat.BF16, of.hidden_size, of.expert_width).record_bytes
+    num_slots, num_layers = sum(plan.slots_per_layer), len(of.moe_layers)
+
+    taken = plan.ram_parts[MemoryPart.EXPERTS] - policy_bytes(num_layers, of.num_experts)
+
+    num_absent = num_layers * of.num_experts - num_slots
+    assert taken == record_bytes * (num_slots + (staging_slots(of) if num_absent else 0))
+    assert not num_absent or num_absent >= staging_slots(of)
+    assert ram_experts_bytes(of, record_bytes, num_slots) == plan.ram_parts[MemoryPart.EXPERTS]

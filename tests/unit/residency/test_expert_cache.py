@@ -1,4 +1,6 @@
+import contextlib
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -6,18 +8,20 @@ from hypothesis import strategies as st
 
 from runtime.errors import CancelledError, LarderError
 from runtime.memory.ledger import Ledger
+from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, PolicyKind
 from runtime.protocol.errors import ErrorCode
+from runtime.residency.books import Books
 from runtime.residency.experts import ExpertCache
-from runtime.residency.ram_experts import Books
 from runtime.residency.shape import CacheShape
-from runtime.residency.slots import CPU
-from runtime.spec.tensors import ExpertId
+from runtime.spec.footprint import policy_bytes
+from runtime.spec.tensors import PAGE_BYTES, ExpertId
 from runtime.telemetry.expert_tally import ExpertTally
 from runtime.telemetry.recorder import Counters
 from tests.support.dictionary_store import TINY_LAYOUT, DictionaryStore, content
 
 NUM_EXPERTS = 8
 MOE_LAYERS = (1, 4)
+NUM_STAGING = 3
 RECORD_BYTES = TINY_LAYOUT.record_bytes
 REQUESTS = st.lists(
     st.tuples(st.sampled_from(MOE_LAYERS), st.sets(st.integers(0, NUM_EXPERTS - 1), min_size=1)),
@@ -36,14 +40,32 @@ class Bench:
 
 
 def make_bench(
-    slots_per_layer: tuple[int, ...], failing: frozenset[ExpertId] = frozenset()
+    slots_per_layer: tuple[int, ...],
+    failing: frozenset[ExpertId] = frozenset(),
+    kind: PolicyKind = POLICIES[DEFAULT_POLICY],
 ) -> Bench:
     store = DictionaryStore(failing=failing)
-    ledger = Ledger(sum(slots_per_layer) * RECORD_BYTES)
+    shape = CacheShape(MOE_LAYERS, slots_per_layer, NUM_EXPERTS, num_staging=NUM_STAGING)
+    num_slots = shape.with_staging(sum(slots_per_layer))
+    ledger = Ledger(num_slots * RECORD_BYTES + policy_bytes(len(MOE_LAYERS), NUM_EXPERTS))
     counters = Counters()
-    shape = CacheShape(MOE_LAYERS, slots_per_layer, NUM_EXPERTS)
     tally = ExpertTally(len(MOE_LAYERS), NUM_EXPERTS, 32)
-    return Bench(ExpertCache(store, shape, ledger, Books(counters, tally)), store, ledger, counters)
+    cache = ExpertCache(store, shape, ledger, Books(counters, tally), kind)
+    return Bench(cache, store, ledger, counters)
+
+
+def use(cache: ExpertCache, layer: int, experts: Sequence[int]) -> list[int]:
+    """Compute a step; return the experts in the order in which they were handed out."""
+    used: list[int] = []
+    with contextlib.closing(cache.runs(layer, experts)) as runs:
+        for run in runs:
+            # Slots of a run are checked after all of them were handed out.
+            held = {expert: bytes(slot.data[:RECORD_BYTES]) for expert, slot in run}
+            for expert, data in held.items():
+                assert data == content(ExpertId(layer, expert)) * RECORD_BYTES
+            assert len({slot.address for _, slot in run}) == len(run)
+            used += held
+    return used
 
 
 def ignore_progress(done_bytes: int, total_bytes: int) -> None:
@@ -67,18 +89,11 @@ def test_expert_cache_any_requests_slots_hold_the_right_experts(
     before = bench.counters.copy()
     num_asked = 0
     for layer, wanted in requests:
-        experts = sorted(wanted)[: dict(zip(MOE_LAYERS, cache.slots_per_layer, strict=True))[layer]]
+        experts = sorted(wanted)
         num_asked += len(experts)
-        acquired = cache.acquire(layer, experts)
-        for expert, slot in zip(experts, acquired, strict=True):
-            assert (
-                bytes(slot.data[:RECORD_BYTES]) == content(ExpertId(layer, expert)) * RECORD_BYTES
-            )
-            key = cache.find(ExpertId(layer, expert))
-            assert key is not None
-            assert key.device == CPU
+        assert use(cache, layer, experts) == experts
         cache.check()
-        cache.release(layer, experts)
+        assert sum(cache.slots_per_layer) == sum(slots)
     added = bench.counters.since(before)
     assert added.expert_hits + added.expert_misses == num_asked
     assert added.expert_hit_bytes == added.expert_hits * RECORD_BYTES
@@ -95,7 +110,7 @@ def test_expert_cache_all_resident_reads_nothing_more() -> None:
     num_read = len(bench.store.read_experts)
 
     for layer in MOE_LAYERS:
-        bench.cache.acquire(layer, range(NUM_EXPERTS))
+        use(bench.cache, layer, range(NUM_EXPERTS))
 
     assert num_read == len(bench.store.read_experts) == 2 * NUM_EXPERTS
     assert bench.counters.expert_misses == 0
@@ -103,34 +118,99 @@ def test_expert_cache_all_resident_reads_nothing_more() -> None:
     bench.cache.close()
 
 
-def test_expert_cache_locked_experts_stay_while_others_come() -> None:
-    bench = make_bench((3, 1))
-    held = bench.cache.acquire(1, [0, 5])
+def test_expert_cache_experts_that_stay_outside_are_computed_and_take_no_slot() -> None:
+    bench = make_bench((2, 1))
+    for _ in range(6):
+        use(bench.cache, 1, [0, 5])
+        use(bench.cache, 4, [1])
 
-    for expert in (1, 2, 3):
-        bench.cache.acquire(1, [expert])
-        bench.cache.release(1, [expert])
+    use(bench.cache, 1, [0, 3, 5])
 
-    assert bench.cache.find(ExpertId(1, 0)) is not None
+    assert bench.cache.find(ExpertId(1, 3)) is None
     assert bench.cache.find(ExpertId(1, 5)) is not None
-    assert held[1].data[0] == content(ExpertId(1, 5))[0]
+    assert bench.cache.num_resident == 3
     bench.cache.check()
     bench.cache.close()
 
 
+def test_expert_cache_layer_that_misses_more_takes_slots_of_another() -> None:
+    bench = make_bench((3, 3))
+    for _ in range(8):
+        use(bench.cache, 1, [0, 1, 2])
+        use(bench.cache, 4, [3, 4, 5])
+    for _ in range(40):
+        use(bench.cache, 1, [7])
+        use(bench.cache, 4, [1, 3, 4, 5, 6])
+        bench.cache.check()
+
+    assert bench.cache.slots_per_layer == (1, 5)
+    before = bench.counters.copy()
+    use(bench.cache, 1, [7])
+    use(bench.cache, 4, [1, 3, 4, 5, 6])
+    assert bench.counters.since(before).expert_misses == 0
+    bench.cache.close()
+
+
+@pytest.mark.parametrize("num_slots", [3, 9, 16])
+def test_expert_cache_resized_keeps_the_policy_and_gives_memory_back(num_slots: int) -> None:
+    bench = make_bench((6, 6))
+    cache = bench.cache
+    for _ in range(8):
+        use(cache, 1, [0, 1])
+        use(cache, 4, [5])
+    shape = CacheShape(MOE_LAYERS, (8, 8), NUM_EXPERTS, num_staging=NUM_STAGING)
+    limit = shape.with_staging(num_slots) * RECORD_BYTES + policy_bytes(2, NUM_EXPERTS)
+
+    cache.resize((num_slots, 0), limit)
+
+    assert sum(cache.slots_per_layer) == num_slots
+    assert bench.ledger.held_bytes == limit == bench.ledger.limit_bytes
+    cache.check()
+    before = bench.counters.copy()
+    use(cache, 1, [0, 1])
+    use(cache, 4, [5])
+    assert bench.counters.since(before).expert_misses == 0
+    assert cache.wait_filled(30)
+    cache.begin_step()
+    cache.check()
+    cache.close()
+    assert bench.ledger.held_bytes == 0
+
+
+@given(
+    slots=st.tuples(st.integers(1, 8), st.integers(1, 8)),
+    requests=REQUESTS,
+    totals=st.lists(st.integers(1, 2 * NUM_EXPERTS), max_size=25),
+    name=st.sampled_from([DEFAULT_POLICY, "lru"]),
+)
+def test_expert_cache_resized_while_filling_slots_hold_the_right_experts(
+    slots: tuple[int, int], requests: list[tuple[int, set[int]]], totals: list[int], name: str
+) -> None:
+    bench = make_bench(slots, kind=POLICIES[name])
+    cache = bench.cache
+    cache.fill_behind()
+    for (layer, wanted), total in zip(requests, totals, strict=False):
+        cache.begin_step()
+        assert use(cache, layer, sorted(wanted)) == sorted(wanted)
+        cache.resize((total, 0), 64 * PAGE_BYTES)
+        cache.check()
+        assert sum(cache.slots_per_layer) == total
+    cache.close()
+    assert bench.ledger.held_bytes == 0
+
+
 def test_expert_cache_failed_read_names_it_and_leaves_the_cache_sound() -> None:
     bench = make_bench((2, 2), failing=frozenset({ExpertId(1, 3)}))
-    bench.cache.acquire(1, [0, 1])
-    bench.cache.release(1, [0, 1])
+    use(bench.cache, 1, [0, 1])
 
     with pytest.raises(LarderError) as failed:
-        bench.cache.acquire(1, [2, 3])
+        use(bench.cache, 1, [2, 3])
 
     assert failed.value.code is ErrorCode.DRIVE_READ_FAILED
     bench.cache.check()
     assert bench.cache.find(ExpertId(1, 3)) is None
     assert bench.cache.find(ExpertId(1, 2)) is not None
-    assert len(bench.cache.acquire(1, [0, 2])) == 2
+    assert use(bench.cache, 1, [0, 2]) == [0, 2]
     bench.cache.close()
 
 
@@ -149,15 +229,6 @@ def test_expert_cache_fill_stopped_by_progress_leaves_the_cache_sound() -> None:
     bench.cache.close()
 
 
-def test_expert_cache_more_experts_than_slots_is_refused() -> None:
-    bench = make_bench((2, 2))
-
-    with pytest.raises(ValueError, match="3 experts for 2 slots"):
-        bench.cache.acquire(1, [0, 1, 2])
-
-    bench.cache.close()
-
-
 @pytest.mark.parametrize("slots", [(0, 1), (9, 1), (1,)])
 def test_cache_shape_impossible_slots_refused(slots: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="slots"):
@@ -173,8 +244,7 @@ def test_expert_cache_read_with_a_bug_loses_no_slot(monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as broken:
         broken.setattr(bench.store, "read_expert", break_down)
         with pytest.raises(ZeroDivisionError):
-            bench.cache.acquire(1, [0, 1])
-    bench.cache.acquire(1, [2, 3])
+            use(bench.cache, 1, [0, 1])
     bench.cache.check()
-    bench.cache.release(1, [2, 3])
+    assert use(bench.cache, 1, [2, 3]) == [2, 3]
     bench.cache.close()

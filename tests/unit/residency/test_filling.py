@@ -81,43 +81,41 @@ def test_filling_failed_read_is_handed_out_as_bad_and_not_counted() -> None:
     bench.lanes.close()
 
 
-def test_filling_what_waits_can_be_claimed_or_stolen_and_what_is_read_is_waited_for() -> None:
+def test_filling_what_waits_can_be_called_off_and_what_is_read_is_waited_for() -> None:
     store = GatedStore()
     bench = Bench(store)
     bench.want(1, 0, 1, 2, 3, 4)
     for _ in range(2):
         assert store.begun.acquire(timeout=30)
 
-    stolen = bench.filling.steal(1)
-    claimed = bench.filling.claim(ExpertId(1, 2))
+    called_off = bench.filling.claim(ExpertId(1, 2))
     store.gate.set()
     in_flight = bench.filling.claim(ExpertId(1, 0))
 
-    assert stolen == 14
-    assert claimed is not None
-    assert claimed.outcome.cancelled()
-    assert in_flight is not None
+    assert called_off.outcome.cancelled()
+    assert not called_off.is_good
     assert in_flight.is_good
-    assert bench.filling.claim(ExpertId(1, 4)) is None
+    assert ExpertId(1, 0) in bench.arrived
     assert bench.filling.wait(30)
-    assert sorted(a.wanted.slot for a in bench.filling.collect(1)) == [11, 13]
-    assert bench.ended == [3]
+    assert sorted(a.wanted.slot for a in bench.filling.collect(1)) == [11, 13, 14]
+    assert bench.ended == [4]
     bench.lanes.close()
 
 
 def test_lanes_background_begins_nothing_while_a_demand_read_is_in_flight() -> None:
     store = GatedStore()
     bench = Bench(store)
-    reads = [(ExpertId(0, expert), memoryview(bytearray(NUM_BYTES))) for expert in range(2)]
-    demand = threading.Thread(target=bench.lanes.demand, args=(reads,))
-    demand.start()
+    demanded = [
+        bench.lanes.demand(ExpertId(0, expert), memoryview(bytearray(NUM_BYTES)))
+        for expert in range(2)
+    ]
     for _ in range(2):
         assert store.begun.acquire(timeout=30)
 
     bench.want(1, 7)
     assert not store.begun.acquire(timeout=0.05)
     store.gate.set()
-    demand.join(30)
+    assert [outcome.result(30) for outcome in demanded] == [None, None]
 
     assert bench.filling.wait(30)
     assert store.read_experts[-1] == ExpertId(1, 7)
@@ -127,9 +125,10 @@ def test_lanes_background_begins_nothing_while_a_demand_read_is_in_flight() -> N
 def test_lanes_demand_names_what_went_wrong_with_each() -> None:
     lanes = ReadLanes(DictionaryStore(failing=frozenset({ExpertId(0, 1)})))
 
-    errors = lanes.demand(
-        [(ExpertId(0, expert), memoryview(bytearray(NUM_BYTES))) for expert in range(3)]
-    )
+    outcomes = [
+        lanes.demand(ExpertId(0, expert), memoryview(bytearray(NUM_BYTES))) for expert in range(3)
+    ]
+    errors = [outcome.result(30) for outcome in outcomes]
 
     assert errors[0] is errors[2] is None
     assert isinstance(errors[1], LarderError)

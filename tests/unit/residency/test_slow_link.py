@@ -1,14 +1,16 @@
 """Uploads over a link that is slower than the steps: bounded, and no wait for the drive."""
 
+import contextlib
 import threading
 
 from runtime.device.simulated import SimulatedDevice
 from runtime.memory.ledger import Ledger
+from runtime.residency.books import Books
 from runtime.residency.device_experts import MAX_UPLOADS_PER_LAYER, DeviceExperts
 from runtime.residency.experts import ExpertCache
-from runtime.residency.ram_experts import Books
 from runtime.residency.shape import CacheShape
-from runtime.spec.tensors import PAGE_BYTES
+from runtime.residency.slots import CPU
+from runtime.spec.tensors import PAGE_BYTES, ExpertId
 from runtime.telemetry.expert_tally import ExpertTally
 from runtime.telemetry.recorder import Counters
 from tests.support.dictionary_store import TINY_LAYOUT, DictionaryStore
@@ -31,15 +33,9 @@ class HeldClock:
         assert self.gate.wait(30)
         self._passed_s += seconds
 
-    def open_gate(self) -> float:
-        """Return the time, then let the link go on."""
-        now_s = self._passed_s
-        self.gate.set()
-        return now_s
-
 
 def make_cache(
-    clock: HeldClock, num_ram_slots: int, counters: Counters, *, opens_gate: bool = False
+    clock: HeldClock, num_ram_slots: int, counters: Counters
 ) -> tuple[ExpertCache, DeviceExperts]:
     """Return a cache under a device that could hold all experts."""
     shape = CacheShape((LAYER,), (num_ram_slots,), NUM_EXPERTS, (NUM_EXPERTS,))
@@ -48,9 +44,9 @@ def make_cache(
     cache = ExpertCache(
         DictionaryStore(),
         shape,
-        Ledger(NUM_EXPERTS * PAGE_BYTES),
+        Ledger((NUM_EXPERTS + 1) * PAGE_BYTES),
         books,
-        clock=clock.open_gate if opens_gate else clock.now_s,
+        clock=clock.now_s,
     )
     above = DeviceExperts(device, shape, TINY_LAYOUT.record_bytes)
     cache.attach(above)
@@ -60,8 +56,8 @@ def make_cache(
 def use(cache: ExpertCache, expert: int) -> None:
     """Compute a step that needs one expert."""
     cache.begin_step()
-    cache.acquire(LAYER, [expert])
-    cache.release(LAYER, [expert])
+    with contextlib.closing(cache.runs(LAYER, [expert])) as runs:
+        assert [number for run in runs for number, _ in run] == [expert]
 
 
 def test_uploads_slower_than_steps_wait_in_a_short_queue() -> None:
@@ -79,16 +75,21 @@ def test_uploads_slower_than_steps_wait_in_a_short_queue() -> None:
     cache.close()
 
 
-def test_wait_for_the_link_is_no_wait_for_the_drive() -> None:
+def test_slow_upload_keeps_its_slot_and_nobody_waits_for_it() -> None:
     clock, counters = HeldClock(), Counters()
-    cache, _ = make_cache(clock, 1, counters, opens_gate=True)
+    cache, above = make_cache(clock, 1, counters)
     use(cache, 0)
-    clock.gate.clear()
-    cache.begin_step()
 
-    cache.acquire(LAYER, [1])
+    use(cache, 1)
 
-    assert clock.now_s() >= TINY_LAYOUT.record_bytes
+    assert cache.find(ExpertId(LAYER, 1)) is None
     assert counters.drive_wait_s == 0
-    cache.release(LAYER, [1])
+    clock.gate.set()
+    assert above.wait_copied(LAYER) == [0]
+    cache.begin_step()
+    use(cache, 1)
+    key = cache.find(ExpertId(LAYER, 1))
+    assert key is not None
+    assert key.device == CPU
+    cache.check()
     cache.close()

@@ -1,0 +1,238 @@
+"""Who is resident in which layer and who makes room for whom: all policies at work."""
+
+import dataclasses
+from collections.abc import Collection, Container, Sequence
+from collections.abc import Set as AbstractSet
+
+from runtime.policy.base import Policy, RankingPolicy
+from runtime.policy.exchange import SlotExchange
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Admission:
+    """Why an expert may come in: a slot was free, or somebody has left for it."""
+
+    left: tuple[int, int] | None = None
+    """Layer index and number of the expert that left."""
+
+
+_FREE_SLOT = Admission()
+
+
+class SlotKeeper:
+    """Counts slots and residents of all layers and asks the policies.
+
+    The engine and the laboratory run this same object. With ``is_shared`` the layers exchange slots
+    of one total, which needs ranking policies; else each keeps its own. A step of a layer is
+    ``begin``, ``admit`` for each expert that is missing and was used all the same, and ``end``.
+    Layers are named by their index.
+    """
+
+    def __init__(
+        self,
+        policies: Sequence[Policy],
+        slots: Sequence[int],
+        *,
+        is_shared: bool,
+        min_slots: int = 0,
+        max_age_steps: int = 4,
+    ) -> None:
+        """Begin without residents; each policy was made for its number of ``slots``."""
+        self._policies = tuple(policies)
+        self._rankings = [policy for policy in policies if isinstance(policy, RankingPolicy)]
+        if is_shared and len(self._rankings) != len(self._policies):
+            raise ValueError("only ranking policies can exchange slots")
+        self._slots = list(slots)
+        self._residents: list[set[int]] = [set() for _ in slots]
+        self._num_free = sum(slots)
+        self._exchange = (
+            SlotExchange(self._rankings, min_slots, max_age_steps) if is_shared else None
+        )
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """Slots of each layer now."""
+        return tuple(self._slots)
+
+    def residents(self, layer: int) -> AbstractSet[int]:
+        """Return the residents of a layer; the set follows what happens."""
+        return self._residents[layer]
+
+    def num_free(self, layer: int) -> int:
+        """Return how many slots of a layer hold nobody."""
+        return self._slots[layer] - len(self._residents[layer])
+
+    def begin(self, layer: int, row: Sequence[int], now: int) -> list[int]:
+        """Begin a step that needs distinct experts; return those that are not resident."""
+        policy, resident = self._policies[layer], self._residents[layer]
+        if isinstance(policy, RankingPolicy):
+            policy.need(row, now)
+        missing = [expert for expert in row if expert not in resident]
+        if not missing:
+            policy.touch(row, now)
+        elif len(missing) < len(row):
+            policy.touch([expert for expert in row if expert in resident], now)
+        return missing
+
+    def admit(
+        self,
+        layer: int,
+        expert: int,
+        now: int,
+        locked: Container[int] = (),
+        *,
+        spare: Collection[int] = (),
+        is_required: bool = False,
+    ) -> Admission | None:
+        """Let a missing expert of the step come in if it is worth it; None if it stays outside.
+
+        ``locked`` residents of the layer stay. If no slot is free, ``spare`` residents of the layer
+        leave before anybody else. With ``is_required`` the expert comes in if anybody can leave.
+        """
+        admission = self._make_room(layer, expert, now, locked, spare, is_required=is_required)
+        if admission is not None:
+            self._policies[layer].insert(expert, now)
+            self._residents[layer].add(expert)
+        return admission
+
+    def end(self, layer: int, now: int, *, is_changed: bool) -> None:
+        """End a step of a layer; ``is_changed`` says whether anybody was missing."""
+        if self._exchange is None:
+            return
+        if is_changed:
+            self._exchange.note_change(layer, self._slots[layer], now)
+        else:
+            self._exchange.note_step(layer, now)
+
+    def preload(self, layer: int, experts: Sequence[int], now: int) -> None:
+        """Let experts come in that nobody needed yet; there must be free slots."""
+        policy = self._policies[layer]
+        for expert in experts:
+            if isinstance(policy, RankingPolicy):
+                policy.preload(expert)
+            else:
+                policy.insert(expert, now)
+        self._residents[layer].update(experts)
+        self._num_free -= len(experts)
+        self.end(layer, now, is_changed=True)
+
+    def remove(self, layer: int, expert: int, now: int) -> None:
+        """Note that an expert could not be kept; its slot is free."""
+        self._leave(layer, expert)
+        self._num_free += 1
+        self.end(layer, now, is_changed=True)
+
+    def shrink(self, total_slots: int, now: int) -> list[tuple[int, int]]:
+        """Give up slots until there are so many; return who left, as layer index and expert."""
+        left: list[tuple[int, int]] = []
+        for layer in range(len(self._slots)):
+            self.end(layer, now, is_changed=True)
+        for _ in range(sum(self._slots) - total_slots):
+            if self._num_free:
+                giver = self._free_giver()
+                self._num_free -= 1
+            else:
+                giver, expert = self._lowest(now)
+                self._leave(giver, expert)
+                left.append((giver, expert))
+            self._change(giver, -1)
+            self.end(giver, now, is_changed=True)
+        return left
+
+    def grow(self, total_slots: int, max_slots: int, now: int) -> None:
+        """Add free slots until there are so many, where there are fewest, never above a maximum."""
+        for _ in range(total_slots - sum(self._slots)):
+            layer = min(range(len(self._slots)), key=self._slots.__getitem__)
+            if self._slots[layer] >= max_slots:
+                raise ValueError(f"{total_slots} slots for {len(self._slots)} x {max_slots}")
+            self._change(layer, 1)
+            self._num_free += 1
+        for layer in range(len(self._slots)):
+            self.end(layer, now, is_changed=True)
+
+    def check(self) -> None:
+        """Assert that slots and residents add up."""
+        assert self._num_free == sum(map(self.num_free, range(len(self._slots))))
+        assert all(self.num_free(layer) >= 0 for layer in range(len(self._slots)))
+
+    def _make_room(
+        self,
+        layer: int,
+        expert: int,
+        now: int,
+        locked: Container[int],
+        spare: Collection[int],
+        *,
+        is_required: bool,
+    ) -> Admission | None:
+        """Free a slot of a layer for an expert."""
+        exchange = self._exchange
+        is_asked = exchange is None and not is_required and not spare
+        if is_asked and not self._policies[layer].admit(expert, now):
+            return None
+        if len(self._residents[layer]) < self._slots[layer]:
+            self._num_free -= 1
+            return _FREE_SLOT
+        if exchange is not None and self._num_free:
+            self._num_free -= 1
+            self._move_slot(exchange, self._free_giver(), layer, now)
+            return _FREE_SLOT
+        if spare:
+            return self._replace_spare(layer, now, locked, spare)
+        if exchange is None:
+            own = self._policies[layer].victim(locked, now)
+            return None if own is None else self._replace(layer, own)
+        victim = exchange.victim(layer, locked, now)
+        if victim is None:
+            return None
+        if not is_required and not exchange.admits(layer, expert, victim, now):
+            return None
+        admission = self._replace(victim.layer_index, victim.expert)
+        if victim.layer_index != layer:
+            self._move_slot(exchange, victim.layer_index, layer, now)
+        return admission
+
+    def _replace_spare(
+        self, layer: int, now: int, locked: Container[int], spare: Collection[int]
+    ) -> Admission | None:
+        kept = {other for other in self._residents[layer] if other in locked or other not in spare}
+        own = self._policies[layer].victim(kept, now)
+        return None if own is None else self._replace(layer, own)
+
+    def _replace(self, layer: int, expert: int) -> Admission:
+        """Let an expert leave so that another one can come."""
+        self._leave(layer, expert)
+        return Admission((layer, expert))
+
+    def _lowest(self, now: int) -> tuple[int, int]:
+        """Return who is worth least of all layers, as layer index and expert."""
+        if self._exchange is not None:
+            lowest = self._exchange.lowest()
+            assert lowest is not None, "layers without free slots have residents"
+            return lowest.layer_index, lowest.expert
+        giver = max(range(len(self._slots)), key=self._slots.__getitem__)
+        expert = self._policies[giver].victim((), now)
+        assert expert is not None, "a layer without free slots has residents"
+        return giver, expert
+
+    def _free_giver(self) -> int:
+        """Return the layer that has the most free slots."""
+        free = [
+            slots - len(resident)
+            for slots, resident in zip(self._slots, self._residents, strict=True)
+        ]
+        return free.index(max(free))
+
+    def _move_slot(self, exchange: SlotExchange, giver: int, taker: int, now: int) -> None:
+        """Give a free slot of a layer to another one."""
+        self._change(giver, -1)
+        self._change(taker, 1)
+        exchange.note_change(giver, self._slots[giver], now)
+
+    def _change(self, layer: int, step: int) -> None:
+        self._slots[layer] += step
+        self._policies[layer].resize(self._slots[layer])
+
+    def _leave(self, layer: int, expert: int) -> None:
+        self._policies[layer].remove(expert)
+        self._residents[layer].remove(expert)

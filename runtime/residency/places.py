@@ -1,0 +1,97 @@
+"""The slots in RAM, and which expert of which layer lies in each."""
+
+from runtime.errors import LarderError
+from runtime.kernels.matrix import Slot
+from runtime.memory.ledger import Ledger
+from runtime.memory.slot_arena import SlotArena
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.plan import MemoryPart
+
+
+class RamPlaces:
+    """Slots of one size that any expert of any layer can lie in; moves no bytes, decides nothing.
+
+    What holds no expert is free, which is where experts are read to. A slot that was taken is lent:
+    it belongs to whoever has it until ``put`` or ``give_back``::
+
+        slot_of   layer 1: {0: 8, 2: 7}   layer 4: {5: 3}        free: [12, 4]        lent: {9}
+
+    A held expert is being copied to a device.
+
+    Threads: used by the engine thread; readers fill slots that were lent for them.
+    """
+
+    def __init__(self, ledger: Ledger, record_bytes: int, moe_layers: tuple[int, ...]) -> None:
+        self._arena = SlotArena(ledger, MemoryPart.EXPERTS, record_bytes)
+        self.slots: dict[int, Slot] = {}
+        self.slot_of: dict[int, dict[int, int]] = {layer: {} for layer in moe_layers}
+        self.held: dict[int, set[int]] = {layer: set() for layer in moe_layers}
+        self._free: list[int] = []
+        self._lent: set[int] = set()
+
+    @property
+    def num_slots(self) -> int:
+        """All slots."""
+        return len(self.slots)
+
+    @property
+    def num_free(self) -> int:
+        """Slots that hold nothing and are lent to nobody."""
+        return len(self._free)
+
+    def add(self) -> None:
+        """Add a free slot; raises ``RAM_BUDGET_TOO_SMALL`` or ``OUT_OF_MEMORY``."""
+        number = self._arena.add()
+        self.slots[number] = Slot.from_buffer(self._arena.view(number))
+        self._free.insert(0, number)
+
+    def drop(self) -> None:
+        """Give the memory of a free slot back."""
+        number = self.take()
+        self._lent.remove(number)
+        del self.slots[number]
+        self._arena.drop(number)
+
+    def take(self) -> int:
+        """Borrow a free slot; there must be one."""
+        if not self._free:
+            raise LarderError(ErrorCode.INTERNAL, detail="all slots in RAM are in use")
+        slot = self._free.pop()
+        self._lent.add(slot)
+        return slot
+
+    def give_back(self, slot: int) -> None:
+        """Return a lent slot that holds nothing of use."""
+        self._lent.remove(slot)
+        self._free.append(slot)
+
+    def view(self, slot: int) -> memoryview:
+        """Return the writable bytes of a slot."""
+        return self._arena.view(slot)
+
+    def put(self, layer: int, expert: int, slot: int) -> None:
+        """Note that a lent slot holds an expert that stays."""
+        self._lent.remove(slot)
+        self.slot_of[layer][expert] = slot
+
+    def clear(self, layer: int, expert: int) -> None:
+        """Let an expert leave; its slot is free."""
+        if expert in self.held[layer]:
+            raise LarderError(ErrorCode.INTERNAL, detail=f"expert {expert} is being copied")
+        self._free.append(self.slot_of[layer].pop(expert))
+
+    def close(self) -> None:
+        """Give all memory back; may be called twice."""
+        self.slots.clear()
+        for places in self.slot_of.values():
+            places.clear()
+        self._arena.close()
+
+    def check(self) -> None:
+        """Assert that every slot is free, lent or taken once."""
+        self._arena.check()
+        taken = [slot for places in self.slot_of.values() for slot in places.values()]
+        assert sorted([*taken, *self._free, *self._lent]) == sorted(self.slots)
+        assert len(self.slots) == self._arena.num_slots
+        for layer, held in self.held.items():
+            assert held <= self.slot_of[layer].keys()

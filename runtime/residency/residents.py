@@ -1,0 +1,208 @@
+"""Who is resident in RAM: the decisions of the policies, carried out on the slots."""
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+
+from runtime.errors import LarderError
+from runtime.memory.ledger import Ledger
+from runtime.policy.catalogue import LayerFacts, PolicyKind
+from runtime.policy.keeper import SlotKeeper
+from runtime.protocol.plan import MemoryPart
+from runtime.residency.places import RamPlaces
+from runtime.residency.shape import CacheShape
+from runtime.spec.footprint import policy_bytes
+from runtime.telemetry.expert_tally import IN_RAM, IN_VRAM, ON_DRIVE, ExpertTally
+
+CallOff = Callable[[int, int], int]
+"""Ends or forgets the read of an expert (layer, expert) that is on its way; returns its slot."""
+WaitCopied = Callable[[int], Sequence[int]]
+"""Waits for copies of a layer's experts to the device and returns these experts."""
+
+
+class RamResidents:
+    """Experts of all layers that have a place in RAM, lying there or on their way.
+
+    The keeper decides who has a place; a place becomes a slot when the expert was read. Beside the
+    slots of the plan there are some that nobody keeps: experts are read there, and those that the
+    keeper does not let in are computed from there.
+
+    Threads: used by the engine thread.
+    """
+
+    def __init__(
+        self,
+        shape: CacheShape,
+        ledger: Ledger,
+        record_bytes: int,
+        kind: PolicyKind,
+        tally: ExpertTally,
+    ) -> None:
+        self._shape = shape
+        self._ledger = ledger
+        self._tally = tally
+        self._policy_bytes = policy_bytes(len(shape.moe_layers), shape.num_experts)
+        ledger.take(MemoryPart.EXPERTS, self._policy_bytes)
+        self.places = RamPlaces(ledger, record_bytes, shape.moe_layers)
+        self._index_of = {layer: index for index, layer in enumerate(shape.moe_layers)}
+        self._keeper = _keeper_of(shape, kind)
+        self._now = 0
+        self.above: Mapping[int, Container[int]] = {}
+        """What the device holds of each layer; it leaves RAM first."""
+        self.call_off: CallOff = _nothing_comes
+        self.wait_copied: WaitCopied = _nothing_copied
+        try:
+            self.grow(sum(shape.slots_per_layer))
+        except LarderError:
+            self.close()
+            raise
+
+    @property
+    def slots_per_layer(self) -> tuple[int, ...]:
+        """Slots of each layer; the layers exchange them while they compute."""
+        return self._keeper.slots
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether every expert has a slot, so that there is nothing to decide."""
+        return not self._shape.num_absent(sum(self._keeper.slots))
+
+    def first_of(self, layer: int) -> int:
+        """Return the number of a layer's first expert in the tally."""
+        return self._index_of[layer] * self._shape.num_experts
+
+    def num_free(self, layer: int) -> int:
+        """Return how many slots of a layer nobody has a place in."""
+        return self._keeper.num_free(self._index_of[layer])
+
+    def absent(self, layer: int) -> list[int]:
+        """Return the experts without a place, the most wanted first.
+
+        These are the most used ones, those that the device holds last.
+        """
+        residents = self._keeper.residents(self._index_of[layer])
+        above, first, uses = self.above.get(layer), self.first_of(layer), self._tally.uses
+        absent = [expert for expert in range(self._shape.num_experts) if expert not in residents]
+        return sorted(
+            absent,
+            key=lambda expert: (above is not None and expert in above, -uses[first + expert]),
+        )
+
+    def reserve(self, layer: int, experts: Sequence[int]) -> list[int]:
+        """Give places to experts that nobody needed yet; return the slots to read them to."""
+        self._keeper.preload(self._index_of[layer], experts, self._now)
+        return [self.places.take() for _ in experts]
+
+    def arrive(self, layer: int, expert: int, slot: int) -> None:
+        """Note that an expert that has a place lies in a slot."""
+        self.places.put(layer, expert, slot)
+        self.show(layer, expert)
+
+    def forget(self, layer: int, expert: int, slot: int) -> None:
+        """Note that an expert that has a place does not come."""
+        self.places.give_back(slot)
+        self._keeper.remove(self._index_of[layer], expert, self._now)
+        self.show(layer, expert)
+
+    def begin(self, layer: int, experts: Sequence[int]) -> None:
+        """Begin a step of a layer that needs distinct experts."""
+        self._now += 1
+        self._keeper.begin(self._index_of[layer], experts, self._now)
+
+    def admit(self, layer: int, expert: int, slot: int, locked: Container[int]) -> None:
+        """Keep an expert that was read and computed if it is worth it; else its slot is free.
+
+        ``locked`` experts of the layer stay.
+        """
+        index = self._index_of[layer]
+        held = self.places.held[layer]
+        spare: Sequence[int] = ()
+        if self.above:
+            above = self.above[layer]
+            spare = tuple(other for other in self._keeper.residents(index) if other in above)
+        if held:
+            kept = held.union(e for e in self._keeper.residents(index) if e in locked)
+            locked = kept
+        admission = self._keeper.admit(index, expert, self._now, locked, spare=spare)
+        if admission is None:
+            self.places.give_back(slot)
+            return
+        if admission.left is not None:
+            self._evict(*admission.left)
+        self.arrive(layer, expert, slot)
+
+    def end(self, layer: int, *, is_changed: bool) -> None:
+        """End a step of a layer; ``is_changed`` says whether it missed any expert."""
+        self._keeper.end(self._index_of[layer], self._now, is_changed=is_changed)
+
+    def shrink(self, num_slots: int) -> None:
+        """Have so many slots of all layers if there are more; their memory is given back."""
+        for left in self._keeper.shrink(num_slots, self._now):
+            self._evict(*left)
+        while self.places.num_slots > self._shape.with_staging(num_slots):
+            self.places.drop()
+
+    def grow(self, num_slots: int) -> None:
+        """Have so many slots of all layers if there are fewer."""
+        while self.places.num_slots < self._shape.with_staging(num_slots):
+            self.places.add()
+        self._keeper.grow(num_slots, self._shape.num_experts, self._now)
+
+    def show(self, layer: int, expert: int) -> None:
+        """Write down in which tier an expert lies now."""
+        is_above = bool(self.above) and expert in self.above[layer]
+        is_here = expert in self.places.slot_of[layer]
+        tier = IN_VRAM if is_above else IN_RAM if is_here else ON_DRIVE
+        self._tally.tiers[self.first_of(layer) + expert] = tier
+
+    def close(self) -> None:
+        """Give the memory back; may be called twice."""
+        self.places.close()
+        self._ledger.give_back(MemoryPart.EXPERTS, self._policy_bytes)
+        self._policy_bytes = 0
+
+    def check(self, arriving: Callable[[int], Iterable[int]]) -> None:
+        """Assert that slots, places and tiers agree; ``arriving`` are on the way to a layer."""
+        self.places.check()
+        self._keeper.check()
+        assert self.places.num_slots == self._shape.with_staging(sum(self._keeper.slots))
+        tiers = self._tally.tiers
+        for layer, index in self._index_of.items():
+            coming = set(arriving(layer))
+            assert self._keeper.residents(index) == self.places.slot_of[layer].keys() | coming
+            for expert in range(self._shape.num_experts):
+                shown = tiers[self.first_of(layer) + expert]
+                self.show(layer, expert)
+                assert expert in coming or shown == tiers[self.first_of(layer) + expert]
+
+    def _evict(self, index: int, expert: int) -> None:
+        """Free the slot of an expert that lost its place."""
+        layer = self._shape.moe_layers[index]
+        if expert not in self.places.slot_of[layer]:
+            self.places.give_back(self.call_off(layer, expert))
+        else:
+            if expert in self.places.held[layer]:
+                self.places.held[layer].difference_update(self.wait_copied(layer))
+            self.places.clear(layer, expert)
+        self.show(layer, expert)
+
+
+def _keeper_of(shape: CacheShape, kind: PolicyKind) -> SlotKeeper:
+    """Return the keeper of all layers, which have no slots yet."""
+    num_layers = len(shape.moe_layers)
+    policies = [
+        kind.make(0, LayerFacts(shape.num_experts, index, num_layers))
+        for index in range(num_layers)
+    ]
+    return SlotKeeper(
+        policies, [0] * num_layers, is_shared=kind.is_shared, max_age_steps=kind.max_age_steps
+    )
+
+
+def _nothing_comes(layer: int, expert: int) -> int:
+    """Say that nothing is on its way before anything was asked for."""
+    raise AssertionError(f"expert {expert} of layer {layer} has no slot")
+
+
+def _nothing_copied(layer: int) -> Sequence[int]:
+    """Return that nothing is copied where there is no device."""
+    del layer
+    return ()
