@@ -11,7 +11,7 @@ import torch
 from runtime.kernels.base import ExpertStyle, HeadRows, Kernels, RopeTables
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
-from runtime.kernels.tensor_formats import PLAIN_TYPES
+from runtime.kernels.tensor_formats import PLAIN_TYPES, unpack_tensor
 from runtime.spec.blocks import Activation, ActivationKind, Routing, Score
 from runtime.spec.tensors import ExpertLayout, ExpertPart
 
@@ -131,8 +131,11 @@ def choose(
 def heads_linear(kernels: Kernels, x: torch.Tensor, matrix: Matrix, rows: HeadRows) -> torch.Tensor:
     """Return each head's own product over plain kernels; see ``Kernels.heads_linear``."""
     heads = x.shape[1]
-    plain = PLAIN_TYPES[matrix.format]
-    flat = torch.as_tensor(matrix.data).view(plain)
+    plain, flat = PLAIN_TYPES.get(matrix.format), torch.as_tensor(matrix.data)
+    if plain is None:
+        flat = unpack_tensor(matrix.format, flat, matrix.rows, matrix.columns)
+    else:
+        flat = flat.view(plain)
     blocks = flat.view(heads, matrix.rows // heads, matrix.columns)[:, rows.first : rows.end]
     if rows.is_transposed:
         blocks = blocks.transpose(1, 2)

@@ -213,15 +213,15 @@ biases, windows, and every plain stored format."""
 
 
 @functools.cache
-def tiny_checkpoint(root: Path, name: str, num_layers: int = 3) -> Path:
+def tiny_checkpoint(root: Path, name: str, num_layers: int = 3, seed: int = 0) -> Path:
     """Return the folder of a variant below ``root``, made at the first call."""
     import torch
 
     transformers = _transformers()
     variant = VARIANTS[name]
-    folder = root / f"{name}-{num_layers}"
+    folder = root / (f"{name}-{num_layers}-{seed}" if seed else f"{name}-{num_layers}")
     model = transformers.AutoModelForCausalLM.from_config(_config(variant, num_layers))
-    _randomise(model, seed=sum(map(ord, name)))
+    _randomise(model, seed=seed + sum(map(ord, name)))
     model = model.to(getattr(torch, variant.stored_dtype))
     model.generation_config = transformers.GenerationConfig(
         bos_token_id=0, eos_token_id=1, do_sample=True, temperature=0.7

@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,9 +9,11 @@ from runtime.generate.kv_cache import KvCache
 from runtime.memory.ledger import Ledger
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
+from runtime.spec.attention import LatentAttentionSpec
 from runtime.spec.blocks import NormSpec
 from runtime.spec.footprint import KV_PAGE_TOKENS, kv_cache_bytes
 from runtime.spec.model import ModelSpec
+from runtime.spec.rope import RopeSpec
 from tests.support.specs import grouped_attention
 
 CONTEXT_TOKENS = 3 * KV_PAGE_TOKENS - 5
@@ -92,3 +96,59 @@ def test_kv_cache_commit_without_pages_is_refused() -> None:
         cache.commit([1])
 
     cache.close()
+
+
+MIXED = dataclasses.replace(
+    SPEC,
+    num_layers=4,
+    attention=(
+        *grouped_attention(1, 2, 1, 4),
+        *grouped_attention(1, 2, 2, 64),
+        *grouped_attention(1, 2, 1, 4),
+        LatentAttentionSpec(
+            num_heads=2,
+            latent_dim=12,
+            plain_dim=4,
+            rope_dim=4,
+            value_dim=4,
+            query_dim=0,
+            rope=RopeSpec(10000.0, 4),
+            scale=1.0,
+            norm_eps=1e-6,
+        ),
+    ),
+)
+"""Layers with pages of three shapes, the last with keys that are its values too."""
+
+
+def test_kv_cache_layers_of_several_shapes_share_nothing() -> None:
+    ledger = Ledger(kv_cache_bytes(MIXED, CONTEXT_TOKENS))
+    cache = KvCache(ledger, MIXED, CONTEXT_TOKENS)
+    assert ledger.held_bytes == ledger.limit_bytes
+    cache.reserve(CONTEXT_TOKENS)
+    cache.commit([0] * CONTEXT_TOKENS)
+    cache.check()
+    for layer, pages in enumerate(cache.layers):
+        for page in range(3):
+            pages.keys[page].fill_(100 * layer + page)
+            if layer != 3:
+                pages.values[page].fill_(-100 * layer - page - 1)
+
+    for layer, pages in enumerate(cache.layers):
+        kv = MIXED.attention[layer].kv
+        assert pages.keys[0].shape == (KV_PAGE_TOKENS, kv.num_heads, kv.head_dim)
+        for page in range(3):
+            assert (pages.keys[page] == 100 * layer + page).all()
+            value = 100 * layer + page if layer == 3 else -100 * layer - page - 1
+            assert (pages.values[page] == value).all()
+    cache.truncate(0)
+    cache.check()
+    cache.close()
+    assert ledger.held_bytes == 0
+
+
+def test_kv_cache_that_does_not_fit_gives_back_what_it_took() -> None:
+    ledger = Ledger(kv_cache_bytes(MIXED, CONTEXT_TOKENS) - 1)
+    with pytest.raises(LarderError):
+        KvCache(ledger, MIXED, CONTEXT_TOKENS)
+    assert ledger.held_bytes == 0

@@ -70,6 +70,20 @@ def test_family_logits_equal_transformers(whole: torch.Tensor, expected: torch.T
     torch.testing.assert_close(whole, expected, atol=TOLERANCE, rtol=0)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", [name for name in VARIANTS if name == VARIANTS[name].model_type])
+def test_family_of_another_seed_logits_equal_transformers(
+    tiny_root: Path, kernels: Kernels, name: str, seed: int
+) -> None:
+    folder = tiny_checkpoint(tiny_root, name, seed=seed)
+    with torch.no_grad():
+        expected = reference_model(folder)(torch.tensor([prompt_ids(seed)])).logits[0]
+    with open_bench(folder, kernels) as bench:
+        logits = bench.feed_in_chunks(prompt_ids(seed), [11, 2])
+
+    torch.testing.assert_close(logits, expected, atol=TOLERANCE, rtol=0)
+
+
 def test_family_reference_kernels_logits_equal_transformers(
     folder: Path, expected: torch.Tensor
 ) -> None:
