@@ -39,13 +39,14 @@ class Shards:
     room_bytes: int = MAX_HEADER_BYTES
     """What the headers of further files may take; all together get what one file may have."""
     _num_tensors: int = 0
+    _by_file: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
     def add(self, path: Path, name: str) -> None:
         """Read the file that goes by ``name`` and take its tensors, or keep why not."""
         try:
             header = read_header(path, self.room_bytes)
         except FileNotFoundError:
-            mapped = [tensor for tensor, file in self.weight_map.items() if file == name]
+            mapped = self._tensors_of(name)
             self.broken[name] = LarderError(
                 ErrorCode.SHARD_MISSING,
                 file=shown(name),
@@ -64,6 +65,13 @@ class Shards:
                 return
             self.headers[name] = header
             self._take(path, name, header)
+
+    def _tensors_of(self, name: str) -> list[str]:
+        """Return what the index puts into a file."""
+        if not self._by_file:
+            for tensor, file in self.weight_map.items():
+                self._by_file.setdefault(file, []).append(tensor)
+        return self._by_file.get(name, [])
 
     def _take(self, path: Path, name: str, header: ShardHeader) -> None:
         for tensor in header.tensors.values():

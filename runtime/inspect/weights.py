@@ -26,7 +26,7 @@ def weight_problems(place: Place, shards: Shards, roles: Roles) -> Iterable[Lard
     if shards.problems or (shards.broken and not shards.weight_map):
         # What a file that cannot be read holds is not missing on its own.
         roles.missing = []
-    if shards.weight_map:
+    if shards.weight_map and roles.missing:
         error, explained = stale_index(place, shards, roles.missing)
         if explained:
             yield error

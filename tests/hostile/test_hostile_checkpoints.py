@@ -1,5 +1,6 @@
 """Folders made to break the reader: whatever the bytes, inspecting ends soon with a report."""
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -10,12 +11,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import psutil
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
+from runtime.inspect.shards import MAX_SHARDS
+from runtime.inspect.weights import MAX_TOLD
 from runtime.protocol.model import ModelReport
+from runtime.protocol.sentences import sentence
+from tests.support.broken_folders import FILE_CASES, SHARD_CASES, TEXT_CASES, Broken
 from tests.support.checkpoint_folders import (
     TinyModel,
     shard_name,
@@ -23,9 +30,11 @@ from tests.support.checkpoint_folders import (
     write_checkpoint,
     write_raw_safetensors,
 )
+from tests.support.folder_damage import nested
 
 MAX_SECONDS = 1.0
 MAX_MEMORY_BYTES = 64 << 20
+MAX_GROWN_BYTES = 1 << 30
 MODEL = TinyModel(num_layers=1, num_experts=2, num_shards=2)
 SHARD = shard_name(1, 2)
 INDEX = "model.safetensors.index.json"
@@ -230,6 +239,68 @@ def test_nesting_without_end_gives_a_report(opening: bytes, depth: int) -> None:
 
     inspection = inspect_bounded(change)
     assert len(inspection.report.problems) >= 3
+
+
+@often
+@given(st.integers(1, 2000), st.sampled_from(["config.json", "tokenizer_config.json", INDEX]))
+def test_nesting_that_ends_gives_a_report(depth: int, name: str) -> None:
+    def change(folder: Path) -> None:
+        text = (folder / name).read_bytes().rstrip()[:-1]
+        (folder / name).write_bytes(text + b',"deep":' + nested(depth) + b"}")
+
+    inspect_bounded(change)
+
+
+@often
+@given(
+    st.lists(st.sampled_from(SHARD_CASES + TEXT_CASES), min_size=1, max_size=4),
+    st.sampled_from(FILE_CASES),
+)
+def test_several_kinds_of_damage_at_once_give_a_report(damages: list[Broken], last: Broken) -> None:
+    def change(folder: Path) -> None:
+        # A pipe comes last, because changing it again would block.
+        for damage in (*damages, last):
+            # One kind can take away what the next would change.
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                damage.change(folder)
+
+    inspection = inspect_bounded(change)
+    text = [sentence(problem) for problem in inspection.report.problems]
+    assert not any("?" in each for each in text)
+
+
+def test_header_of_lists_without_commas_stays_small() -> None:
+    text = b'{"x":[' + b"[[[[[[[[]]]]]]]]," * 1_000_000 + b"0]}"
+    inspection = inspect_bounded(
+        lambda folder: write_raw_safetensors(folder / SHARD, text, good_data())
+    )
+    assert not inspection.report.is_runnable
+
+
+def test_many_links_to_one_large_header_stay_small() -> None:
+    resource = pytest.importorskip("resource")
+    text = json.dumps({"__metadata__": {"words": "x" * 8_000_000}}).encode()
+
+    def change(folder: Path) -> None:
+        write_raw_safetensors(folder / "blob", text, b"")
+        weight_map = {}
+        for number in range(MAX_SHARDS):
+            (folder / f"{number}.safetensors").symlink_to("blob")
+            weight_map[str(number)] = f"{number}.safetensors"
+        (folder / INDEX).write_text(json.dumps({"weight_map": weight_map}))
+
+    with tempfile.TemporaryDirectory() as place:
+        write_checkpoint(Path(place) / "m", MODEL)
+        change(Path(place) / "m")
+        held_bytes = psutil.Process().memory_info().vms
+        limit = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (held_bytes + MAX_GROWN_BYTES, limit[1]))
+        try:
+            report = inspect_folder(str(Path(place) / "m")).report
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, limit)
+    assert not report.is_runnable
+    assert len(report.problems) <= MAX_TOLD + 1
 
 
 def test_header_claiming_more_values_than_allowed_stays_small() -> None:

@@ -83,8 +83,8 @@ def tiny_config(model: TinyModel) -> dict[str, object]:
     return config | {"head_dim": model.head_dim}
 
 
-def tiny_tensors(model: TinyModel) -> dict[str, Tensor]:
-    """Return all tensors of a tiny model, in the order of their names within each layer."""
+def tiny_shapes(model: TinyModel) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of all tensors of a model, in the order of their names in each layer."""
     shapes: dict[str, tuple[int, ...]] = {
         "model.embed_tokens.weight": (model.vocabulary_size, model.hidden_size)
     }
@@ -93,9 +93,14 @@ def tiny_tensors(model: TinyModel) -> dict[str, Tensor]:
     shapes["model.norm.weight"] = (model.hidden_size,)
     if not model.is_tied:
         shapes["lm_head.weight"] = (model.vocabulary_size, model.hidden_size)
+    return shapes
+
+
+def tiny_tensors(model: TinyModel) -> dict[str, Tensor]:
+    """Return all tensors of a tiny model, in the order of ``tiny_shapes``."""
     generator = np.random.default_rng(model.seed)
     tensors: dict[str, Tensor] = {}
-    for name, shape in shapes.items():
+    for name, shape in tiny_shapes(model).items():
         if "norm" in name:
             values = 1 + 0.1 * generator.standard_normal(shape)
         else:
