@@ -8,20 +8,16 @@ from runtime.kernels import composition
 from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, HeadRows, RopeTables
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
+from runtime.kernels.native_arguments import (
+    ACTIVATION_CODES,
+    FORMAT_CODES,
+    address_of,
+    biases_of,
+    shape_of,
+)
 from runtime.native.loader import NativeModule
-from runtime.protocol.values import WeightFormat
 from runtime.spec.blocks import SILU, Activation, Routing
-from runtime.spec.tensors import ExpertLayout, ExpertPart
-
-FORMAT_CODES = {
-    WeightFormat.F32: 0,
-    WeightFormat.F16: 1,
-    WeightFormat.BF16: 2,
-    WeightFormat.Q8_G32: 3,
-    WeightFormat.Q4_G32: 4,
-    WeightFormat.MXFP4: 5,
-}
-"""The numbers that the extension gives the formats."""
+from runtime.spec.tensors import ExpertLayout
 
 
 class NativeKernels:
@@ -50,13 +46,13 @@ class NativeKernels:
             raise ValueError(f"{columns} columns for a matrix of {matrix.columns}")
         out = torch.empty(n, matrix.rows)
         self._module.linear(
-            _address(x),
+            address_of(x),
             n,
             matrix.address,
             FORMAT_CODES[matrix.format],
             matrix.rows,
             matrix.columns,
-            0 if bias is None else _address(bias),
+            0 if bias is None else address_of(bias),
             out.data_ptr(),
         )
         return out
@@ -70,8 +66,6 @@ class NativeKernels:
         activation: Activation = SILU,
     ) -> torch.Tensor:
         """Return the gated feed-forward, ``down(silu(gate(x)) * up(x))``: ``[n, down.rows]``."""
-        if activation != SILU:
-            return composition.gated(self, x, gate, up, down, activation)
         n, columns = x.shape
         if not columns == gate.columns == up.columns == down.rows:
             raise ValueError(f"{columns} columns for a block of {gate.columns}")
@@ -79,7 +73,7 @@ class NativeKernels:
             raise ValueError(f"widths {gate.rows}, {up.rows} and {down.columns} in one block")
         out = torch.zeros(n, down.rows)
         self._module.gated(
-            _address(x),
+            address_of(x),
             n,
             gate.address,
             FORMAT_CODES[gate.format],
@@ -90,6 +84,9 @@ class NativeKernels:
             down.rows,
             gate.rows,
             out.data_ptr(),
+            ACTIVATION_CODES[activation.kind],
+            activation.alpha,
+            activation.limit,
         )
         return out
 
@@ -108,13 +105,9 @@ class NativeKernels:
         style: ExpertStyle = PLAIN_STYLE,
     ) -> None:
         """Add the weighted results of the given experts to ``out[n, hidden]``, in place."""
-        if not style.is_plain:
-            pairs = composition.matrices_of(layout, experts)
-            composition.add_experts(self, x, pairs, ids, weights, out, style)
-            return
         shape = self._shapes.get(id(layout))
         if shape is None or shape[0] is not layout:
-            shape = self._shapes[id(layout)] = _shape_of(layout)
+            shape = self._shapes[id(layout)] = shape_of(layout)
         _, code, hidden, width, offsets = shape
         n, k = ids.shape
         if x.shape != (n, hidden) or out.shape != (n, hidden) or weights.shape != (n, k):
@@ -122,7 +115,7 @@ class NativeKernels:
         if ids.dtype is not torch.int32 or not ids.is_contiguous():
             raise ValueError("ids are contiguous int32")
         self._module.experts(
-            _address(x),
+            address_of(x),
             n,
             code,
             hidden,
@@ -131,9 +124,13 @@ class NativeKernels:
             [number for number, _ in experts],
             [slot.address for _, slot in experts],
             ids.data_ptr(),
-            _address(weights),
+            address_of(weights),
             k,
-            _address(out),
+            address_of(out),
+            ACTIVATION_CODES[style.activation.kind],
+            style.activation.alpha,
+            style.activation.limit,
+            *biases_of(style, experts, hidden, width),
         )
 
     def rms_norm(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
@@ -143,7 +140,7 @@ class NativeKernels:
             raise ValueError(f"{weight.shape} weights for {width} channels")
         out = torch.empty_like(x)
         self._module.rms_norm(
-            _address(x), x.numel() // width, width, _address(weight), eps, out.data_ptr()
+            address_of(x), x.numel() // width, width, address_of(weight), eps, out.data_ptr()
         )
         return out
 
@@ -163,8 +160,8 @@ class NativeKernels:
             composition.rope_interleaved(x, start_position, tables)
             return
         skip = 4 * num_angles * start_position
-        cosines, sines = _address(tables.cosines) + skip, _address(tables.sines) + skip
-        self._module.rope(_address(x), n, heads, head_dim, num_angles, cosines, sines)
+        cosines, sines = address_of(tables.cosines) + skip, address_of(tables.sines) + skip
+        self._module.rope(address_of(x), n, heads, head_dim, num_angles, cosines, sines)
 
     def route(
         self, logits: torch.Tensor, top_k: int, *, is_normalised: bool
@@ -174,7 +171,7 @@ class NativeKernels:
         ids = torch.empty(n, top_k, dtype=torch.int32)
         weights = torch.empty(n, top_k)
         self._module.route(
-            _address(logits),
+            address_of(logits),
             n,
             num_experts,
             top_k,
@@ -197,8 +194,8 @@ class NativeKernels:
         if keys.shape != values.shape or keys.shape[1:] != (pages.num_kv_heads, pages.head_dim):
             raise ValueError(f"keys {keys.shape} and values {values.shape}")
         self._module.store_kv(
-            _address(keys),
-            _address(values),
+            address_of(keys),
+            address_of(values),
             keys.shape[0],
             pages.num_kv_heads,
             pages.head_dim,
@@ -222,13 +219,11 @@ class NativeKernels:
         n, heads, head_dim = q.shape
         if head_dim != pages.head_dim:
             raise ValueError(f"heads of {head_dim} for pages of {pages.head_dim}")
-        if sinks is not None:
-            return composition.attention_with_sinks(
-                q, pages, start_position, scale=scale, window=window, sinks=sinks
-            )
+        if sinks is not None and sinks.shape != (heads,):
+            raise ValueError(f"{sinks.shape} sinks for {heads} heads")
         out = torch.empty(n, heads * head_dim)
         self._module.attention(
-            _address(q),
+            address_of(q),
             n,
             heads,
             pages.num_kv_heads,
@@ -239,6 +234,7 @@ class NativeKernels:
             start_position,
             scale,
             window,
+            0 if sinks is None else address_of(sinks),
             out.data_ptr(),
         )
         return out
@@ -263,21 +259,4 @@ class NativeKernels:
         n, width = x.shape
         if out.shape != x.shape or logits.numel() != n:
             raise ValueError(f"out {out.shape}, x {x.shape}, logits {logits.shape}")
-        self._module.add_gated(_address(out), _address(x), _address(logits), n, width)
-
-
-def _address(tensor: torch.Tensor) -> int:
-    """Return where a contiguous f32 tensor starts."""
-    if tensor.dtype is not torch.float32 or not tensor.is_contiguous():
-        raise ValueError(f"a contiguous f32 tensor is needed, not {tensor.dtype} {tensor.stride()}")
-    return tensor.data_ptr()
-
-
-def _shape_of(
-    layout: ExpertLayout,
-) -> tuple[ExpertLayout, int, int, int, tuple[int, int, int]]:
-    gate, up, down = (layout[part] for part in ExpertPart)
-    if not gate.format is up.format is down.format:
-        raise ValueError("the parts of an expert have one format")
-    offsets = (gate.offset_bytes, up.offset_bytes, down.offset_bytes)
-    return layout, FORMAT_CODES[gate.format], gate.columns, gate.rows, offsets
+        self._module.add_gated(address_of(out), address_of(x), address_of(logits), n, width)

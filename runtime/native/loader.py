@@ -48,6 +48,9 @@ class NativeModule(Protocol):
         hidden: int,
         width: int,
         out: int,
+        activation: int,
+        alpha: float,
+        limit: float,
         /,
     ) -> None:
         """Add a gated feed-forward block's results to ``out[n, hidden]``."""
@@ -66,9 +69,17 @@ class NativeModule(Protocol):
         weights: int,
         k: int,
         out: int,
+        activation: int,
+        alpha: float,
+        limit: float,
+        biases: tuple[int, int, int],
+        bias_rows: list[int],
         /,
     ) -> None:
-        """Add the chosen experts' weighted results to ``out[n, hidden]``."""
+        """Add the chosen experts' weighted results to ``out[n, hidden]``.
+
+        Without ``bias_rows`` there are no biases; else each expert's row of all three.
+        """
 
     def attention(
         self,
@@ -83,10 +94,11 @@ class NativeModule(Protocol):
         start_position: int,
         scale: float,
         window: int,
+        sinks: int,
         out: int,
         /,
     ) -> None:
-        """Causal attention into ``out[n, num_heads * head_dim]``."""
+        """Causal attention into ``out[n, num_heads * head_dim]``; sinks 0 means none."""
 
     def store_kv(
         self,

@@ -14,12 +14,14 @@ namespace larder {
 namespace {
 
 constexpr int64_t kTaskTokens = 8;
+constexpr int64_t kSerialProducts = 32768;  // multiply-adds below which waking threads costs more
 
 // One (row, head) pair of a task, and the positions that it sees: [first, end).
 struct View {
     const float* q;
     float* out;
     int64_t first, end;
+    const float* sink;  // a further score that adds nothing, or null
 };
 
 struct Pages {
@@ -101,7 +103,10 @@ void attend(const Pages& pages, int64_t kv_head, const std::vector<View>& views,
     for (size_t i = 0; i < num_views; ++i) {
         float* const scores =
             scratch.scores.data() + static_cast<int64_t>(i) * line + (views[i].first - base);
-        sums[i] = table().exponentials(scores, views[i].end - views[i].first, scale);
+        int64_t count = views[i].end - views[i].first;
+        // The place behind a view's scores is free: no view of its line sees that far.
+        if (views[i].sink) scores[count++] = *views[i].sink / scale;
+        sums[i] = table().exponentials(scores, count, scale);
     }
     // What all see is added for all at once; what only some see, before and after, one by one.
     const int64_t common_first = views.back().first;
@@ -122,14 +127,14 @@ void attend(const Pages& pages, int64_t kv_head, const std::vector<View>& views,
 
 void attention(const AttentionShape& shape, const float* q, int64_t n,
                const std::vector<uint64_t>& key_pages, const std::vector<uint64_t>& value_pages,
-               int64_t start_position, float scale, int64_t window, float* out) {
+               int64_t start_position, float scale, int64_t window, const float* sinks, float* out) {
     const Pages pages{shape, key_pages, value_pages};
     const int64_t group = shape.num_heads / shape.num_kv_heads;
     const int64_t tiles = (n + kTaskTokens - 1) / kTaskTokens;
-    const bool is_short_of_tasks = tiles * shape.num_kv_heads < 4 * pool::num_threads();
+    const bool is_short_of_tasks = tiles * shape.num_kv_heads < 2 * pool::num_threads();
     const int64_t task_heads = is_short_of_tasks ? 1 : group;
     const int64_t head_tasks = shape.num_heads / task_heads;
-    pool::run(tiles * head_tasks, [=, &pages](int64_t index) {
+    const auto task = [=, &pages](int64_t index) {
         // The last rows see most: they go first, so that no thread ends on a long task.
         const int64_t tile = tiles - 1 - index / head_tasks;
         const int64_t first_head = index % head_tasks * task_heads;
@@ -140,11 +145,17 @@ void attention(const AttentionShape& shape, const float* q, int64_t n,
             const int64_t first = window > 0 ? std::max<int64_t>(0, end - window) : 0;
             for (int64_t h = first_head; h < first_head + task_heads; ++h) {
                 const int64_t place = (i * shape.num_heads + h) * shape.head_dim;
-                views.push_back({q + place, out + place, first, end});
+                views.push_back({q + place, out + place, first, end, sinks ? sinks + h : nullptr});
             }
         }
         attend(pages, first_head / group, views, scale);
-    });
+    };
+    const int64_t products = n * shape.num_heads * shape.head_dim * (start_position + n);
+    if (products <= kSerialProducts) {
+        for (int64_t i = 0; i < tiles * head_tasks; ++i) task(i);
+    } else {
+        pool::run(tiles * head_tasks, task);
+    }
 }
 
 void store_kv(const AttentionShape& shape, const std::vector<uint64_t>& key_pages,

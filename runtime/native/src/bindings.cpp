@@ -30,25 +30,39 @@ void run_linear(uint64_t x, int64_t n, uint64_t weights, int format, int64_t row
            room_at(out));
 }
 
+Activation checked_activation(int kind, float alpha, float limit) {
+    if (kind < 0 || kind >= kNumActivations) throw std::invalid_argument("unknown activation");
+    return {static_cast<ActivationKind>(kind), alpha, limit};
+}
+
 void run_gated(uint64_t x, int64_t n, uint64_t gate, int gate_format, uint64_t up, int up_format,
-               uint64_t down, int down_format, int64_t hidden, int64_t width, uint64_t out) {
+               uint64_t down, int down_format, int64_t hidden, int64_t width, uint64_t out,
+               int kind, float alpha, float limit) {
     if (is_grouped(static_cast<Format>(gate_format)) != is_grouped(static_cast<Format>(up_format)))
         throw std::invalid_argument("gated: a plain and a grouped matrix on the same input");
     std::vector<Block> blocks{{checked_weights(gate, gate_format, width, hidden),
                                checked_weights(up, up_format, width, hidden),
                                checked_weights(down, down_format, hidden, width),
                                {},
-                               std::vector<float>(static_cast<size_t>(n), 1.0f)}};
+                               std::vector<float>(static_cast<size_t>(n), 1.0f),
+                               checked_activation(kind, alpha, limit)}};
     for (int64_t i = 0; i < n; ++i) blocks[0].rows.push_back(static_cast<int32_t>(i));
     feed_forward(blocks, floats_at(x), n, room_at(out));
 }
 
+// Biases: addresses of [rows, width], [rows, width] and [rows, hidden], and the row of each expert;
+// without rows there are none.
 void run_experts(uint64_t x, int64_t n, int format, int64_t hidden, int64_t width,
                  const std::vector<uint64_t>& offsets, const std::vector<int32_t>& numbers,
                  const std::vector<uint64_t>& slots, uint64_t ids, uint64_t weights, int64_t k,
-                 uint64_t out) {
+                 uint64_t out, int kind, float alpha, float limit,
+                 const std::vector<uint64_t>& biases, const std::vector<int64_t>& bias_rows) {
+    const bool has_biases = !bias_rows.empty();
     if (numbers.size() != slots.size() || offsets.size() != 3)
         throw std::invalid_argument("experts: lists of unequal length");
+    if (has_biases && (biases.size() != 3 || bias_rows.size() != slots.size()))
+        throw std::invalid_argument("experts: biases of unequal length");
+    const Activation activation = checked_activation(kind, alpha, limit);
     std::vector<Block> blocks;
     blocks.reserve(slots.size());
     for (size_t b = 0; b < slots.size(); ++b) {
@@ -57,7 +71,12 @@ void run_experts(uint64_t x, int64_t n, int format, int64_t hidden, int64_t widt
                           checked_weights(slots[b] + offsets[1], format, width, hidden),
                           checked_weights(slots[b] + offsets[2], format, hidden, width),
                           {},
-                          {}});
+                          {},
+                          activation});
+        if (!has_biases) continue;
+        blocks[b].gate_bias = floats_at(biases[0]) + bias_rows[b] * width;
+        blocks[b].up_bias = floats_at(biases[1]) + bias_rows[b] * width;
+        blocks[b].down_bias = floats_at(biases[2]) + bias_rows[b] * hidden;
     }
     assign_rows(blocks, numbers, reinterpret_cast<const int32_t*>(ids), floats_at(weights), n, k);
     feed_forward(blocks, floats_at(x), n, room_at(out));
@@ -77,10 +96,11 @@ AttentionShape checked_shape(int64_t num_heads, int64_t num_kv_heads, int64_t he
 void run_attention(uint64_t q, int64_t n, int64_t num_heads, int64_t num_kv_heads,
                    int64_t head_dim, int64_t page_tokens, const std::vector<uint64_t>& keys,
                    const std::vector<uint64_t>& values, int64_t start_position, float scale,
-                   int64_t window, uint64_t out) {
+                   int64_t window, uint64_t sinks, uint64_t out) {
     const AttentionShape shape = checked_shape(num_heads, num_kv_heads, head_dim, page_tokens,
                                                keys.size(), values.size(), start_position + n);
-    attention(shape, floats_at(q), n, keys, values, start_position, scale, window, room_at(out));
+    attention(shape, floats_at(q), n, keys, values, start_position, scale, window,
+              floats_at(sinks), room_at(out));
 }
 
 void run_store_kv(uint64_t new_keys, uint64_t new_values, int64_t n, int64_t num_kv_heads,

@@ -48,7 +48,7 @@ struct AttentionShape {
 // out[n, heads * head_dim]; see Kernels.attention.
 void attention(const AttentionShape& shape, const float* q, int64_t n,
                const std::vector<uint64_t>& key_pages, const std::vector<uint64_t>& value_pages,
-               int64_t start_position, float scale, int64_t window, float* out);
+               int64_t start_position, float scale, int64_t window, const float* sinks, float* out);
 
 void store_kv(const AttentionShape& shape, const std::vector<uint64_t>& key_pages,
               const std::vector<uint64_t>& value_pages, int64_t start_position, int64_t n,

@@ -7,11 +7,14 @@ import torch
 
 from runtime.errors import LarderError
 from runtime.kernels import dispatch
+from runtime.kernels.base import ExpertBiases, ExpertStyle
 from runtime.kernels.dispatch import KERNELS_VARIABLE, choose_kernels, usable_cores
-from runtime.kernels.native import FORMAT_CODES, NativeKernels
+from runtime.kernels.native import NativeKernels
+from runtime.kernels.native_arguments import ACTIVATION_CODES, FORMAT_CODES
 from runtime.native.loader import load_native
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
+from runtime.spec.blocks import SILU, ActivationKind
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, expert_layout, matrix_bytes
 from tests.support.kernel_inputs import (
     native_kernels,
@@ -77,6 +80,7 @@ def test_extension_sizes_equal_the_layout() -> None:
     assert matrix_bytes(WeightFormat.Q4_G32, ROW_BLOCK, GROUP_SIZE) == module.Q4_GROUP_BYTES
     assert matrix_bytes(WeightFormat.MXFP4, ROW_BLOCK, GROUP_SIZE) == module.MXFP4_GROUP_BYTES
     assert set(FORMAT_CODES) == set(WeightFormat)
+    assert set(ACTIVATION_CODES) == set(ActivationKind)
 
 
 def test_native_kernels_wrong_shapes_are_refused() -> None:
@@ -100,6 +104,14 @@ def test_native_kernels_wrong_shapes_are_refused() -> None:
         kernels.experts(x, layout, slots, ids, torch.ones(2, 1), random_rows(2, 9))
     with pytest.raises(ValueError, match="negative"):
         kernels.experts(x, layout, [(-1, slots[0][1])], ids, torch.ones(2, 1), x.clone())
+    for rows, width, hidden in ((1, 9, 8), (1, 8, 9), (2, 8, 8)):
+        biases = ExpertBiases((0,), *(torch.zeros(rows, size) for size in (width, width, hidden)))
+        with pytest.raises(ValueError, match="biases"):
+            kernels.experts(
+                x, layout, slots, ids, torch.ones(2, 1), x.clone(), ExpertStyle(SILU, biases)
+            )
+    with pytest.raises(ValueError, match="sinks"):
+        kernels.attention(random_rows(2, 2, 8), pages, 0, scale=1.0, sinks=torch.zeros(3))
     with pytest.raises(ValueError, match="beyond the pages"):
         kernels.attention(random_rows(2, 2, 8), pages, 11, scale=1.0)
     with pytest.raises(ValueError, match="do not divide"):

@@ -1,0 +1,63 @@
+"""How tensors, formats and styles are handed to the extension: as numbers."""
+
+from collections.abc import Sequence
+
+import torch
+
+from runtime.kernels.base import ExpertStyle
+from runtime.kernels.matrix import Slot
+from runtime.protocol.values import WeightFormat
+from runtime.spec.blocks import ActivationKind
+from runtime.spec.tensors import ExpertLayout, ExpertPart
+
+FORMAT_CODES = {
+    WeightFormat.F32: 0,
+    WeightFormat.F16: 1,
+    WeightFormat.BF16: 2,
+    WeightFormat.Q8_G32: 3,
+    WeightFormat.Q4_G32: 4,
+    WeightFormat.MXFP4: 5,
+}
+"""The numbers that the extension gives the formats."""
+ACTIVATION_CODES = {
+    ActivationKind.SILU: 0,
+    ActivationKind.GELU_TANH: 1,
+    ActivationKind.CLAMPED_SWIGLU: 2,
+}
+"""The numbers that it gives the activations."""
+_NO_BIASES: tuple[tuple[int, int, int], list[int]] = ((0, 0, 0), [])
+
+
+def address_of(tensor: torch.Tensor) -> int:
+    """Return where a contiguous f32 tensor starts."""
+    if tensor.dtype is not torch.float32 or not tensor.is_contiguous():
+        raise ValueError(f"a contiguous f32 tensor is needed, not {tensor.dtype} {tensor.stride()}")
+    return tensor.data_ptr()
+
+
+def shape_of(
+    layout: ExpertLayout,
+) -> tuple[ExpertLayout, int, int, int, tuple[int, int, int]]:
+    """Return a layout with the number of its format, its sizes, and where its matrices lie."""
+    gate, up, down = (layout[part] for part in ExpertPart)
+    if not gate.format is up.format is down.format:
+        raise ValueError("the parts of an expert have one format")
+    offsets = (gate.offset_bytes, up.offset_bytes, down.offset_bytes)
+    return layout, FORMAT_CODES[gate.format], gate.columns, gate.rows, offsets
+
+
+def biases_of(
+    style: ExpertStyle, experts: Sequence[tuple[int, Slot]], hidden: int, width: int
+) -> tuple[tuple[int, int, int], list[int]]:
+    """Return where biases lie, and the row of each expert in them."""
+    biases = style.biases
+    if biases is None:
+        return _NO_BIASES
+    rows = len(biases.numbers)
+    if biases.gate.shape != (rows, width) or biases.up.shape != (rows, width):
+        raise ValueError(f"biases {biases.gate.shape} and {biases.up.shape}, width {width}")
+    if biases.down.shape != (rows, hidden):
+        raise ValueError(f"biases {biases.down.shape} for {hidden} outputs")
+    row_of = {number: row for row, number in enumerate(biases.numbers)}
+    addresses = (address_of(biases.gate), address_of(biases.up), address_of(biases.down))
+    return addresses, [row_of[number] for number, _ in experts]
