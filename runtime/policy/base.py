@@ -46,7 +46,8 @@ class RankingPolicy(Policy, Protocol):
     def need(self, experts: Collection[int], now: int) -> None:
         """Note all experts that a computation needs, before anything else is said of this step.
 
-        A caller that never calls this loses accuracy and nothing else.
+        A caller that never calls this loses accuracy and nothing else. After it, ``touch`` says
+        nothing new and may be left out.
         """
 
     def preload(self, expert: int) -> None:

@@ -58,6 +58,10 @@ class ExpectedUsePolicy(RankedPolicy):
         self._grown: _Floats = np.zeros((num_paces, num_experts), np.float32)
         self._row_units: _Floats = np.ones(num_experts, np.float32)
         self._followers: _Floats = np.zeros((num_experts, num_experts), np.float32)
+        # The same bytes in one dimension, where places are found faster.
+        self._flat_grown = self._grown.reshape(-1)
+        self._flat_followers = self._followers.reshape(-1)
+        self._first_of_pace = np.arange(num_paces)[:, None] * num_experts
         self._num_seen = [0] * num_experts
         self._absent: _Floats = np.full(num_experts, np.inf, np.float32)
         self._before: list[int] = []
@@ -90,12 +94,15 @@ class ExpectedUsePolicy(RankedPolicy):
     def _all_worths(self) -> _Floats:
         """Return the worth of every expert, computed once after each change."""
         if self._worths is None:
-            shares = (self._factors / self._units) @ self._grown
-            worths: _Floats = shares.astype(np.float32, copy=False)
+            # Sums of fixed order, so that every machine decides alike.
+            scales = self._factors / self._units
+            worths: _Floats = np.add.reduce(self._grown * scales[:, None], axis=0)
             if self._needed:
                 needed = list(self._needed)
-                rates = self._follower_weight / len(needed) / self._row_units[needed]
-                worths += (rates @ self._followers[needed]).astype(np.float32, copy=False)
+                rates = self._follower_weight / len(needed) / self._row_units.take(needed)
+                followers = self._followers.take(needed, axis=0)
+                followers *= rates[:, None]
+                worths += np.add.reduce(followers, axis=0)
             self._worths = worths
         return self._worths
 
@@ -124,9 +131,10 @@ class ExpectedUsePolicy(RankedPolicy):
                 unit = 1.0
             self._row_units[expert] = unit
             added.append(unit * rate)
-        rows = np.array(first)[:, None]
-        self._followers[rows, then] += np.array(added, np.float32)[:, None]
+        pairs = np.add.outer(np.array(first) * self._num_experts, then)
+        gains = np.array(added, np.float32)[:, None]
+        self._flat_followers.put(pairs, self._flat_followers.take(pairs) + gains)
 
     def _use(self, experts: list[int]) -> None:
-        self._grown[:, experts] += self._units[:, None]
+        self._flat_grown[self._first_of_pace + np.array(experts)] += self._units[:, None]
         self._worths = None

@@ -1,11 +1,11 @@
 """Who is resident in which layer and who makes room for whom: all policies at work."""
 
 import dataclasses
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 
 from runtime.policy.base import Policy, RankingPolicy
-from runtime.policy.exchange import SlotExchange
+from runtime.policy.exchange import Eviction, SlotExchange
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,15 +39,18 @@ class SlotKeeper:
     ) -> None:
         """Begin without residents; each policy was made for its number of ``slots``."""
         self._policies = tuple(policies)
-        self._rankings = [policy for policy in policies if isinstance(policy, RankingPolicy)]
-        if is_shared and len(self._rankings) != len(self._policies):
+        self._rankings = [
+            policy if isinstance(policy, RankingPolicy) else None for policy in policies
+        ]
+        ranking = [policy for policy in self._rankings if policy is not None]
+        if is_shared and len(ranking) != len(self._policies):
             raise ValueError("only ranking policies can exchange slots")
         self._slots = list(slots)
         self._residents: list[set[int]] = [set() for _ in slots]
         self._num_free = sum(slots)
-        self._exchange = (
-            SlotExchange(self._rankings, min_slots, max_age_steps) if is_shared else None
-        )
+        self._refused_for: Eviction | None = None
+        """Who would have left for the expert that was refused last in the present step."""
+        self._exchange = SlotExchange(ranking, min_slots, max_age_steps) if is_shared else None
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -64,14 +67,13 @@ class SlotKeeper:
 
     def begin(self, layer: int, row: Sequence[int], now: int) -> list[int]:
         """Begin a step that needs distinct experts; return those that are not resident."""
-        policy, resident = self._policies[layer], self._residents[layer]
-        if isinstance(policy, RankingPolicy):
-            policy.need(row, now)
+        resident, ranking = self._residents[layer], self._rankings[layer]
         missing = [expert for expert in row if expert not in resident]
-        if not missing:
-            policy.touch(row, now)
+        self._refused_for = None
+        if ranking is not None:
+            ranking.need(row, now)
         elif len(missing) < len(row):
-            policy.touch([expert for expert in row if expert in resident], now)
+            self._policies[layer].touch([expert for expert in row if expert in resident], now)
         return missing
 
     def admit(
@@ -79,7 +81,7 @@ class SlotKeeper:
         layer: int,
         expert: int,
         now: int,
-        locked: Container[int] = (),
+        locked: Collection[int] = (),
         *,
         spare: Collection[int] = (),
         is_required: bool = False,
@@ -91,6 +93,7 @@ class SlotKeeper:
         """
         admission = self._make_room(layer, expert, now, locked, spare, is_required=is_required)
         if admission is not None:
+            self._refused_for = None
             self._policies[layer].insert(expert, now)
             self._residents[layer].add(expert)
         return admission
@@ -106,12 +109,12 @@ class SlotKeeper:
 
     def preload(self, layer: int, experts: Sequence[int], now: int) -> None:
         """Let experts come in that nobody needed yet; there must be free slots."""
-        policy = self._policies[layer]
+        ranking = self._rankings[layer]
         for expert in experts:
-            if isinstance(policy, RankingPolicy):
-                policy.preload(expert)
+            if ranking is not None:
+                ranking.preload(expert)
             else:
-                policy.insert(expert, now)
+                self._policies[layer].insert(expert, now)
         self._residents[layer].update(experts)
         self._num_free -= len(experts)
         self.end(layer, now, is_changed=True)
@@ -160,7 +163,7 @@ class SlotKeeper:
         layer: int,
         expert: int,
         now: int,
-        locked: Container[int],
+        locked: Collection[int],
         spare: Collection[int],
         *,
         is_required: bool,
@@ -182,10 +185,14 @@ class SlotKeeper:
         if exchange is None:
             own = self._policies[layer].victim(locked, now)
             return None if own is None else self._replace(layer, own)
-        victim = exchange.victim(layer, locked, now)
+        # Within a step nothing changes while experts are refused, the one who would leave neither.
+        victim = self._refused_for if not locked else None
+        if victim is None:
+            victim = exchange.victim(layer, locked, now)
         if victim is None:
             return None
         if not is_required and not exchange.admits(layer, expert, victim, now):
+            self._refused_for = None if locked else victim
             return None
         admission = self._replace(victim.layer_index, victim.expert)
         if victim.layer_index != layer:
@@ -193,7 +200,7 @@ class SlotKeeper:
         return admission
 
     def _replace_spare(
-        self, layer: int, now: int, locked: Container[int], spare: Collection[int]
+        self, layer: int, now: int, locked: Collection[int], spare: Collection[int]
     ) -> Admission | None:
         kept = {other for other in self._residents[layer] if other in locked or other not in spare}
         own = self._policies[layer].victim(kept, now)

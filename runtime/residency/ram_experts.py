@@ -1,7 +1,7 @@
 """Experts in RAM slots, read from the store on demand and in the background."""
 
 import time
-from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 
 from runtime.kernels.matrix import Slot
 from runtime.memory.ledger import Ledger
@@ -130,7 +130,7 @@ class RamExperts:
     ) -> Generator[Pairs, None, None]:
         """Yield runs while the missing experts arrive."""
         slot_of, slots = self.places.slot_of[layer], self.places.slots
-        locked: Container[int] = frozenset(experts)
+        locked: Collection[int] = frozenset(experts)
 
         def take_back(expert: int, slot: int, is_good: bool) -> None:
             if is_good:

@@ -1,6 +1,6 @@
 """Who is resident in RAM: the decisions of the policies, carried out on the slots."""
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
 from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
@@ -107,7 +107,7 @@ class RamResidents:
         self._now += 1
         self._keeper.begin(self._index_of[layer], experts, self._now)
 
-    def admit(self, layer: int, expert: int, slot: int, locked: Container[int]) -> None:
+    def admit(self, layer: int, expert: int, slot: int, locked: Collection[int]) -> None:
         """Keep an expert that was read and computed if it is worth it; else its slot is free.
 
         ``locked`` experts of the layer stay.
