@@ -7,6 +7,9 @@ import torch
 from runtime.errors import LarderError
 from runtime.kernels.base import Kernels, RopeTables
 from runtime.models import (
+    deepseek_v2,
+    deepseek_v3,
+    glm4_moe_lite,
     granitemoe,
     llama,
     mixtral,
@@ -26,6 +29,9 @@ from runtime.spec.rope import RopeSpec
 Build = Callable[[Parts], Decoder]
 
 FAMILIES: dict[str, Build] = {
+    "deepseek_v2": deepseek_v2.build,
+    "deepseek_v3": deepseek_v3.build,
+    "glm4_moe_lite": glm4_moe_lite.build,
     "granitemoe": granitemoe.build,
     "llama": llama.build,
     "mixtral": mixtral.build,

@@ -1,5 +1,6 @@
 """The stack as most families name it: two norms in each layer, ``self_attn`` and ``mlp``."""
 
+import dataclasses
 from collections.abc import Callable
 
 from runtime.models.attention import attention_block
@@ -8,6 +9,8 @@ from runtime.models.decoder import Decoder, DecoderLayer, decoder_ends
 from runtime.models.moe import DenseBlock, MoeBlock, Router, SharedExpert, gated_matrices
 from runtime.models.norms import norm
 
+_CORRECTION = "e_score_correction_bias"
+"""What most families call the vector that corrects the choice of experts."""
 MakeFeedForward = Callable[[Parts, int, str], FeedForward]
 """Takes the parts, the index of a layer, and how the names of its tensors begin."""
 
@@ -37,6 +40,19 @@ def standard_feed_forward(parts: Parts, layer: int, prefix: str) -> FeedForward:
         return DenseBlock(parts, gated_matrices(weights, prefix))
     router = plain_router(parts, f"{prefix}.gate")
     return MoeBlock(parts, layer, router, _shared_expert(parts, f"{prefix}.shared_expert"))
+
+
+def shared_experts_feed_forward(parts: Parts, layer: int, prefix: str) -> FeedForward:
+    """Return ``mlp``: dense, or routed by a ``gate`` that may be corrected, ``shared_experts``."""
+    spec, weights = parts.spec, parts.weights
+    prefix = f"{prefix}.mlp"
+    if layer not in spec.moe_layers:
+        return DenseBlock(parts, gated_matrices(weights, prefix))
+    router = plain_router(parts, f"{prefix}.gate")
+    if spec.routing.has_correction:
+        correction = weights.vector(f"{prefix}.gate.{_CORRECTION}")
+        router = dataclasses.replace(router, correction=correction)
+    return MoeBlock(parts, layer, router, _shared_expert(parts, f"{prefix}.shared_experts"))
 
 
 def plain_router(parts: Parts, name: str) -> Router:

@@ -28,6 +28,9 @@ FACTS = {
         62, 62, 160, 8, 480.2, 35.5, 47185920, 126976
     ),
     "allenai--OLMoE-1B-7B-0125": KnownModel(16, 16, 64, 8, 6.9, 1.3, 6291456, 65536),
+    # Its active parameters are published as 2.4 billions, without embedding and output matrix.
+    "deepseek-ai--DeepSeek-V2-Lite": KnownModel(27, 26, 64, 6, 15.7, 2.66, 8650752, 15552),
+    "deepseek-ai--DeepSeek-V3": KnownModel(61, 58, 256, 8, 671, 37, 44040192, 35136),
     "ibm-granite--granite-3.1-1b-a400m-instruct": KnownModel(
         24, 24, 32, 8, 1.33, 0.43, 1572864, 24576
     ),
@@ -36,4 +39,5 @@ FACTS = {
     "microsoft--Phi-3.5-MoE-instruct": KnownModel(32, 32, 16, 2, 41.9, 6.6, 78643200, 65536),
     "mistralai--Mixtral-8x22B-v0.1": KnownModel(56, 56, 8, 2, 140.6, 39.1, 301989888, 114688),
     "mistralai--Mixtral-8x7B-v0.1": KnownModel(32, 32, 8, 2, 46.7, 12.9, 176160768, 65536),
+    "moonshotai--Kimi-K2-Instruct": KnownModel(61, 60, 384, 8, 1026, 32.6, 44040192, 35136),
 }

@@ -129,8 +129,63 @@ _BASE: dict[str, dict[str, Any]] = {
         "intermediate_size": 96,
         "tie_word_embeddings": True,
     },
+    "deepseek_v2": {
+        "num_attention_heads": 4,
+        "kv_lora_rank": 24,
+        "q_lora_rank": None,
+        "qk_nope_head_dim": 16,
+        "qk_rope_head_dim": 8,
+        "v_head_dim": 16,
+        "n_routed_experts": 8,
+        "n_shared_experts": 2,
+        "num_experts_per_tok": 3,
+        "intermediate_size": 96,
+        "moe_intermediate_size": 32,
+        "first_k_dense_replace": 1,
+    },
+    "deepseek_v3": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "kv_lora_rank": 24,
+        "q_lora_rank": 40,
+        "qk_nope_head_dim": 16,
+        "qk_rope_head_dim": 8,
+        "v_head_dim": 16,
+        "n_routed_experts": 16,
+        "n_group": 4,
+        "topk_group": 2,
+        "num_experts_per_tok": 4,
+        "intermediate_size": 96,
+        "moe_intermediate_size": 32,
+        "first_k_dense_replace": 1,
+        "num_mtp_layers": 0,
+    },
+    "glm4_moe_lite": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 4,
+        "kv_lora_rank": 24,
+        "q_lora_rank": 40,
+        "qk_nope_head_dim": 24,
+        "qk_rope_head_dim": 8,
+        "v_head_dim": 32,
+        "n_routed_experts": 8,
+        "num_experts_per_tok": 2,
+        "intermediate_size": 96,
+        "moe_intermediate_size": 32,
+    },
 }
 """What a family's tiny configs have beside the common values of ``_config``."""
+_YARN_LATENT = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 40.0,
+    "original_max_position_embeddings": 16,
+    "beta_fast": 32.0,
+    "beta_slow": 1.0,
+    "mscale": 0.707,
+    "mscale_all_dim": 0.9,
+}
+"""As DeepSeek spells it; the two weights differ so that each of them counts."""
 _LONG_ROPE = {
     "rope_type": "longrope",
     "rope_theta": 10000.0,
@@ -206,6 +261,34 @@ VARIANTS = {
                 ("max_window_layers", 1),
             ),
         ),
+        TinyVariant("deepseek_v2", "deepseek_v2", (("rope_parameters", _YARN_LATENT),)),
+        TinyVariant(
+            "deepseek_v2_groups_bf16",
+            "deepseek_v2",
+            (
+                ("q_lora_rank", 40),
+                ("topk_method", "group_limited_greedy"),
+                ("n_group", 4),
+                ("topk_group", 2),
+                ("routed_scaling_factor", 2.5),
+                ("attention_bias", True),
+            ),
+            "bfloat16",
+        ),
+        TinyVariant("deepseek_v3", "deepseek_v3", (("rope_parameters", _YARN_LATENT),)),
+        TinyVariant(
+            "deepseek_v3_halves_bf16",
+            "deepseek_v3",
+            (
+                ("rope_interleave", False),
+                ("n_group", 1),
+                ("topk_group", 1),
+                ("norm_topk_prob", False),
+                ("q_lora_rank", None),
+            ),
+            "bfloat16",
+        ),
+        TinyVariant("glm4_moe_lite", "glm4_moe_lite"),
     )
 }
 """Between them: ties, dense layers of both kinds, shared experts, wide heads, grouped heads,
@@ -305,3 +388,6 @@ def _randomise(model: "torch.nn.Module", seed: int) -> None:
                 parameter.copy_(0.5 * noise)
             else:
                 parameter.copy_(1.5 * noise / parameter.shape[-1] ** 0.5)
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                buffer.copy_(0.3 * torch.randn(buffer.shape, generator=generator))

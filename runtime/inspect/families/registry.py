@@ -1,6 +1,9 @@
 """All families that this version reads."""
 
 from runtime.inspect.families.base import Family
+from runtime.inspect.families.deepseek_v2 import DEEPSEEK_V2
+from runtime.inspect.families.deepseek_v3 import DEEPSEEK_V3
+from runtime.inspect.families.glm4_moe_lite import GLM4_MOE_LITE
 from runtime.inspect.families.granitemoe import GRANITEMOE
 from runtime.inspect.families.llama import LLAMA
 from runtime.inspect.families.mixtral import MIXTRAL
@@ -11,6 +14,9 @@ from runtime.inspect.families.qwen3 import QWEN3
 from runtime.inspect.families.qwen3_moe import QWEN3_MOE
 
 _ALL = (
+    DEEPSEEK_V2,
+    DEEPSEEK_V3,
+    GLM4_MOE_LITE,
     GRANITEMOE,
     LLAMA,
     MIXTRAL,

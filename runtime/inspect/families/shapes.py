@@ -42,6 +42,8 @@ def attention_shapes(attention: AnyAttention, hidden: int, prefix: str) -> dict[
     heads = {"q": attention.num_heads, "k": attention.num_kv_heads, "v": attention.num_kv_heads}
     shapes: dict[str, Shape] = {}
     for letter, count in heads.items():
+        if letter == "v" and not attention.has_value_matrix:
+            continue
         has_bias = attention.has_qkv_bias
         shapes |= _projection(f"{prefix}.{letter}_proj", count * dim, hidden, has_bias=has_bias)
     width = attention.num_heads * dim
@@ -93,8 +95,11 @@ def gated_shapes(prefix: str, hidden_size: int, width: int) -> dict[str, Shape]:
     }
 
 
-def standard_shapes(spec: ModelSpec) -> dict[str, Shape]:
-    """Return the frame, and ``mlp`` in each layer: dense, or routed by ``gate``."""
+def standard_shapes(spec: ModelSpec, shared: str = "shared_expert") -> dict[str, Shape]:
+    """Return the frame, and ``mlp`` in each layer: dense, or routed by ``gate``.
+
+    ``shared`` is what the family calls the experts that always run.
+    """
     shapes = frame_shapes(spec)
     for layer in range(spec.num_layers):
         prefix = f"model.layers.{layer}.mlp"
@@ -102,10 +107,12 @@ def standard_shapes(spec: ModelSpec) -> dict[str, Shape]:
             shapes |= gated_shapes(prefix, spec.hidden_size, spec.dense_width)
             continue
         shapes[f"{prefix}.gate.weight"] = (spec.num_experts, spec.hidden_size)
+        if spec.routing.has_correction:
+            shapes[f"{prefix}.gate.e_score_correction_bias"] = (spec.num_experts,)
         if spec.shared_width:
-            shapes |= gated_shapes(f"{prefix}.shared_expert", spec.hidden_size, spec.shared_width)
+            shapes |= gated_shapes(f"{prefix}.{shared}", spec.hidden_size, spec.shared_width)
         if spec.shared_width and spec.has_shared_gate:
-            shapes[f"{prefix}.shared_expert_gate.weight"] = (1, spec.hidden_size)
+            shapes[f"{prefix}.{shared}_gate.weight"] = (1, spec.hidden_size)
     return shapes
 
 
