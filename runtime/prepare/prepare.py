@@ -59,8 +59,8 @@ def prepare_model(
     compares their checksums and goes on from there. The manifest is written last.
 
     Raises ``CancelledError``, or ``LarderError`` with ``DISK_FULL``, ``DISK_NOT_WRITABLE``,
-    ``COPY_PLACE_REFUSED``, ``FILE_UNREADABLE``, ``PREPARE_FAILED``, ``DRIVE_READ_FAILED`` or the
-    first problem of the inspection.
+    ``COPY_PLACE_REFUSED``, ``FILE_UNREADABLE``, ``PREPARE_FAILED``, ``DRIVE_READ_FAILED``,
+    ``WEIGHTS_NOT_FINITE`` or the first problem of the inspection.
     """
     _require_readable(inspection, expert_format)
     folder = Path(output_folder).absolute()
@@ -161,6 +161,9 @@ def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> No
     plain = (WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16)
     if expert_format in plain and expert_format is not report.stored_format:
         reason = f"the model is published in {report.stored_format} and not in {expert_format}"
+        raise LarderError(ErrorCode.PREPARE_FAILED, folder=report.folder, reason=reason)
+    if report.stored_format not in (*plain, None, expert_format):
+        reason = f"its experts are published in {report.stored_format} and are only kept as that"
         raise LarderError(ErrorCode.PREPARE_FAILED, folder=report.folder, reason=reason)
 
 

@@ -11,11 +11,11 @@ import numpy as np
 from runtime.errors import LarderError
 from runtime.inspect.inspection import Inspection
 from runtime.prepare.progress import Progress
-from runtime.prepare.quantise import chunks_of, convert_rows
+from runtime.prepare.quantise import Chunk, chunks_of, convert_rows
 from runtime.prepare.recipe import Recipe, WeightFile
 from runtime.prepare.weight_file import TensorPlan
 from runtime.protocol.errors import ErrorCode
-from runtime.spec.tensors import ExpertId, TensorEntry
+from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry
 from runtime.store.checkpoint import CheckpointStore
 
 _COPY_BYTES = 4 << 20
@@ -29,7 +29,7 @@ class Sources:
     """
 
     def __init__(self, inspection: Inspection, recipe: Recipe, work: Progress) -> None:
-        self._folder = inspection.report.folder
+        self._experts = inspection.experts
         self._store = CheckpointStore(inspection)
         self._recipe = recipe
         self._work = work
@@ -84,13 +84,18 @@ class Sources:
             try:
                 data = task.result()
             except ValueError as cause:
-                raise LarderError(
-                    ErrorCode.PREPARE_FAILED,
-                    folder=self._folder,
-                    reason=f"layer {expert.layer}, expert {expert.expert}: {cause}",
-                ) from cause
+                raise self._not_finite(expert, chunk, cause) from cause
             self._record[chunk.begin_bytes : chunk.begin_bytes + len(data)] = data
             done_bytes += len(data)
             self._work.add(len(data))
         yield self._record.data
         self._work.add(len(self._record) - done_bytes)
+
+    def _not_finite(self, expert: ExpertId, chunk: Chunk, cause: ValueError) -> LarderError:
+        """Return the error for a chunk that cannot be converted, which names its tensor."""
+        layout = self._store.layout
+        part = next(part for part in ExpertPart if layout[part] is chunk.source)
+        entry = self._experts[expert][part]
+        place = f"The matrix {entry.name} in {entry.file}"
+        detail = f"layer {expert.layer}, expert {expert.expert}: {cause}"
+        return LarderError(ErrorCode.WEIGHTS_NOT_FINITE, detail, place=place)

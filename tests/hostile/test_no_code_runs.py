@@ -1,13 +1,12 @@
 """A folder full of code: it is looked at without running any of it and without writing anything."""
 
-import json
 import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
-from tests.support.checkpoint_folders import edit_json, write_checkpoint
+from tests.support.checkpoint_folders import write_checkpoint
+from tests.support.code_traps import Canary, make_trap
 
 _WATCHED = """
 import os, sys
@@ -34,43 +33,6 @@ events = list(events)
 print(report.is_runnable and problem is None)
 print(*events, sep="\\n")
 """
-
-
-class Canary:
-    """Writes a file when it is unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return (Path.touch, (self.path,))
-
-
-def make_trap(folder: Path, sign: Path) -> Path:
-    """Write a good model with everything in it that other programs would run."""
-    write_checkpoint(folder)
-    code = f"from pathlib import Path\nPath({str(sign)!r}).touch()\n"
-    for name in (
-        "modeling_trap",
-        "configuration_trap",
-        "tokenization_trap",
-        "__init__",
-        "conftest",
-    ):
-        (folder / f"{name}.py").write_text(code)
-    classes = {
-        "AutoConfig": "configuration_trap.Config",
-        "AutoModelForCausalLM": "modeling_trap.Model",
-        "AutoTokenizer": ["tokenization_trap.Tokenizer", None],
-    }
-    edit_json(folder / "config.json", auto_map=classes, trust_remote_code=True)
-    edit_json(folder / "tokenizer_config.json", auto_map=classes)
-    for name in ("pytorch_model.bin", "training_args.bin", "optimizer.pt", "tokenizer.pkl"):
-        (folder / name).write_bytes(pickle.dumps(Canary(sign)))
-    (folder / "pytorch_model.bin.index.json").write_text(
-        json.dumps({"weight_map": {"model.norm.weight": "pytorch_model.bin"}})
-    )
-    return folder
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, int]]:

@@ -262,8 +262,11 @@ def test_prepare_of_weights_that_are_no_numbers_names_the_expert(
     tensors[name] = (dtype, shape, b"\xc0\x7f" + data[2:])
     write_safetensors(folder / "model.safetensors", tensors)
     error = refusal(lambda: prepare_model(inspect_folder(str(folder)), Q8, str(target)))
-    assert error.code is ErrorCode.PREPARE_FAILED
-    assert "layer 1, expert 6" in str(error.parameters["reason"])
+    assert error.code is ErrorCode.WEIGHTS_NOT_FINITE
+    assert error.parameters == {
+        "place": f"The matrix {name} in {folder / 'model.safetensors'}",
+    }
+    assert "layer 1, expert 6" in error.detail
 
 
 @pytest.mark.parametrize("name", ["a file", "a file/below", "half a \udcff name"])
