@@ -44,12 +44,18 @@ class Attention:
         self._eps = parts.spec.norm.eps
         self._q = projection(weights, f"{prefix}.q_proj", has_bias=has_bias)
         self._k = projection(weights, f"{prefix}.k_proj", has_bias=has_bias)
-        self._v = projection(weights, f"{prefix}.v_proj", has_bias=has_bias)
+        self._v = (
+            projection(weights, f"{prefix}.v_proj", has_bias=has_bias)
+            if spec.has_value_matrix
+            else None
+        )
         self._o = projection(weights, f"{prefix}.o_proj", has_bias=spec.has_output_bias)
         has_norm = spec.qk_norm is not QkNorm.NONE
         self._q_norm = weights.vector(f"{prefix}.q_norm.weight") if has_norm else None
         self._k_norm = weights.vector(f"{prefix}.k_norm.weight") if has_norm else None
         self._sinks = weights.vector(f"{prefix}.sinks") if spec.has_sinks else None
+        device = torch.as_tensor(self._k.matrix.data).device
+        self._ones = torch.ones(spec.head_dim, device=device) if spec.has_value_norm else None
 
     def __call__(self, x: torch.Tensor, start_position: int, pages: KvPages) -> torch.Tensor:
         """Return the block's output for rows ``x`` at positions from ``start_position`` on.
@@ -57,9 +63,13 @@ class Attention:
         The rows' keys and values are written to the pages first; the pages must have room.
         """
         kernels, spec = self._kernels, self._spec
-        q = self._heads(x, self._q, self._q_norm, spec.num_heads)
-        k = self._heads(x, self._k, self._k_norm, spec.num_kv_heads)
-        v = self._heads(x, self._v, None, spec.num_kv_heads)
+        q = self._normalised(self._projected(x, self._q), self._q_norm)
+        keys = self._projected(x, self._k)
+        k = self._normalised(keys, self._k_norm)
+        # Keys are turned in place where they are not normalised.
+        v = keys.clone() if self._v is None else self._projected(x, self._v)
+        if self._ones is not None:
+            v = kernels.rms_norm(v, self._ones, self._eps)
         if self._rope is not None:
             kernels.rope(q, start_position, self._rope)
             kernels.rope(k, start_position, self._rope)
@@ -74,18 +84,18 @@ class Attention:
         )
         return kernels.linear(mixed, self._o.matrix, self._o.bias)
 
-    def _heads(
-        self, x: torch.Tensor, own: Projection, weight: torch.Tensor | None, num_heads: int
-    ) -> torch.Tensor:
-        """Return ``[n, heads, head_dim]`` of a projection, normalised where there are weights."""
-        kernels, spec = self._kernels, self._spec
-        flat = kernels.linear(x, own.matrix, own.bias)
-        if weight is not None and spec.qk_norm is QkNorm.WHOLE:
-            flat = kernels.rms_norm(flat, weight, self._eps)
-        heads = flat.view(x.shape[0], num_heads, spec.head_dim)
-        if weight is not None and spec.qk_norm is QkNorm.HEAD:
-            heads = kernels.rms_norm(heads, weight, self._eps)
-        return heads
+    def _projected(self, x: torch.Tensor, own: Projection) -> torch.Tensor:
+        """Return ``[n, heads, head_dim]`` of a projection."""
+        flat = self._kernels.linear(x, own.matrix, own.bias)
+        return flat.view(len(x), -1, self._spec.head_dim)
+
+    def _normalised(self, heads: torch.Tensor, weight: torch.Tensor | None) -> torch.Tensor:
+        """Return heads normalised, each for itself or all together; as they are without weights."""
+        if weight is None:
+            return heads
+        if self._spec.qk_norm is QkNorm.HEAD:
+            return self._kernels.rms_norm(heads, weight, self._eps)
+        return self._kernels.rms_norm(heads.flatten(1), weight, self._eps).view(heads.shape)
 
 
 class LatentAttention:

@@ -52,6 +52,10 @@ class AttentionSpec:
     qk_norm: QkNorm = QkNorm.NONE
     has_sinks: bool = False
     """Each query head has one more score that takes its share of the weights and gives nothing."""
+    has_value_matrix: bool = True
+    """Without it, values are what keys are before they are normalised and turned."""
+    has_value_norm: bool = False
+    """Each head's values are divided by the root of their mean square."""
 
     @property
     def score_scale(self) -> float:

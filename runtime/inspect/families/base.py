@@ -28,15 +28,19 @@ class PartPlace:
     A tensor with the experts stacked has their number as its first dimension, and ``index`` says
     which is meant. Of its block the rows from ``first_row`` on with a distance of ``row_step`` are
     the matrix; if ``is_transposed``, the columns of the block count as rows.
+
+    With ``scales`` the matrix is published in MXFP4: instead of the last dimension the tensor has
+    groups of 16 bytes, and another of that name has one byte for each group.
     """
 
     name: str
     shape: Shape
-    """Of the whole tensor."""
+    """Of the whole tensor, a number for each weight."""
     index: int | None = None
     first_row: int = 0
     row_step: int = 1
     is_transposed: bool = False
+    scales: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,8 @@ class Family:
     dense_shapes: Callable[[ModelSpec], dict[str, Shape]]
     """Every tensor that is not a routed expert, by published name."""
     expert_part: Callable[[ModelSpec, ExpertId, ExpertPart], PartPlace]
+    quant_methods: frozenset[str] = frozenset()
+    """The methods in ``quantization_config`` that ``read_spec`` takes into account."""
 
 
 def refuse_variant(reader: ConfigReader, variant: str, supported: str) -> None:
@@ -67,10 +73,10 @@ def refuse_variant(reader: ConfigReader, variant: str, supported: str) -> None:
     )
 
 
-def read_activation(reader: ConfigReader, *names: str) -> Activation:
+def read_activation(reader: ConfigReader, *names: str, default: str = "silu") -> Activation:
     """Return the feed-forward activation, named by the first of ``names`` that is there."""
     field = next((name for name in names if reader[name] is not None), names[0])
-    name = reader.text(field, "silu")
+    name = reader.text(field, default)
     activation = ACTIVATIONS.get(name)
     if activation is None:
         known = ", ".join(sorted(ACTIVATIONS))

@@ -47,11 +47,11 @@ def read_frame(
     )
 
 
-def read_heads(reader: ConfigReader) -> Heads:
-    """Read the counts of grouped heads."""
+def read_heads(reader: ConfigReader, *, head_dim: int = 0) -> Heads:
+    """Read the counts of grouped heads; ``head_dim`` is the family's default, 0: the usual one."""
     hidden_size = reader.integer("hidden_size", maximum=1 << 20)
     num_heads = reader.integer("num_attention_heads", maximum=1 << 16)
-    default_dim = max(hidden_size // num_heads, 1)
+    default_dim = head_dim or max(hidden_size // num_heads, 1)
     return Heads(
         num_heads=num_heads,
         num_kv_heads=reader.integer("num_key_value_heads", maximum=1 << 16, default=num_heads),
@@ -60,9 +60,9 @@ def read_heads(reader: ConfigReader) -> Heads:
 
 
 def read_attention(
-    reader: ConfigReader, *, rope_theta: float, may_be_partial: bool = False
+    reader: ConfigReader, *, rope_theta: float, rope_share: float | None = None
 ) -> AttentionSpec:
     """Read grouped heads with rotary positions; options are the family's to add."""
     heads = read_heads(reader)
-    rope = read_rope(reader, heads["head_dim"], rope_theta, may_be_partial=may_be_partial)
+    rope = read_rope(reader, heads["head_dim"], rope_theta, share=rope_share)
     return AttentionSpec(**heads, rope=rope)

@@ -21,18 +21,19 @@ of the positions in pictures and in text, text has one alone."""
 
 
 def read_rope(
-    reader: ConfigReader, head_dim: int, theta: float, *, may_be_partial: bool = False
+    reader: ConfigReader, head_dim: int, theta: float, *, share: float | None = None
 ) -> RopeSpec:
     """Return the rotary positions of a config that has one kind for all layers.
 
-    ``theta`` is the family's default. What is not computed here is refused by its name.
+    ``theta`` and ``share`` are the family's defaults; without a ``share``, heads are turned whole.
+    What is not computed here is refused by its name.
     """
     table = {**reader.table("rope_scaling"), **reader.table("rope_parameters")}
     if any(isinstance(value, dict) for value in table.values()):
         refuse_variant(reader, "one rope for each kind of layer", "one rope for all")
     table.setdefault("rope_theta", reader["rope_theta"])
     table.setdefault("partial_rotary_factor", reader["partial_rotary_factor"])
-    return rope_of(reader, table, head_dim, theta, may_be_partial=may_be_partial)
+    return rope_of(reader, table, head_dim, theta, share=share)
 
 
 def rope_of(
@@ -41,12 +42,13 @@ def rope_of(
     head_dim: int,
     theta: float,
     *,
-    may_be_partial: bool = False,
+    share: float | None = None,
 ) -> RopeSpec:
     """Return the rotary positions that one table describes; problems go to ``reader``."""
     nested = ConfigReader(table, reader.file)
     base = nested.number("rope_theta", theta)
-    share = nested.number("partial_rotary_factor", 1.0)
+    may_be_partial = share is not None
+    share = nested.number("partial_rotary_factor", share or 1.0)
     kind = table.get("rope_type") or table.get("type") or "default"
     num_channels = head_dim
     scaling: RopeScaling | None = None

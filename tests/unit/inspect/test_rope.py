@@ -32,9 +32,9 @@ LONG = {
 }
 
 
-def read(head_dim: int = 4, *, may_be_partial: bool = False, **values: object) -> RopeSpec:
+def read(head_dim: int = 4, *, share: float | None = None, **values: object) -> RopeSpec:
     reader = ConfigReader({"max_position_embeddings": 4096, **values}, "config.json")
-    rope = read_rope(reader, head_dim, 10000.0, may_be_partial=may_be_partial)
+    rope = read_rope(reader, head_dim, 10000.0, share=share)
     assert not reader.problems
     return rope
 
@@ -100,8 +100,8 @@ def test_read_rope_original_context_beside_the_table_counts() -> None:
 
 
 def test_read_rope_part_of_a_head_is_whole_pairs() -> None:
-    assert read(10, may_be_partial=True, partial_rotary_factor=0.5).num_channels == 4
-    assert read(8, may_be_partial=True, rope_parameters={"partial_rotary_factor": 0.5}) == (
+    assert read(10, share=1.0, partial_rotary_factor=0.5).num_channels == 4
+    assert read(8, share=1.0, rope_parameters={"partial_rotary_factor": 0.5}) == (
         RopeSpec(10000.0, 4)
     )
 
