@@ -119,11 +119,11 @@ def _about_file(path: Path) -> str:
     try:
         start = read_start(path, 4)
     except (FileNotFoundError, LarderError):
-        return "it is not a folder"
+        return "it is neither a folder nor a file"
     if start == GGUF_MAGIC:
         return "it is a GGUF file, which cannot be read yet"
     if is_file(path.parent / CONFIG_NAME):
-        return f"it is one file of a model; choose its folder {shown(str(path.parent))}"
+        return f"it is one file of the model in {shown(str(path.parent))}"
     if path.suffix == ".safetensors":
         return "it is one file of a model; its config.json and tokenizer.json are needed too"
     return "it is a file and not a folder"

@@ -91,6 +91,10 @@ class LocalPlanning:
             report = msgspec.structs.replace(report, problems=[report_of(problem)])
             return Inspection(report, inspection.spec, inspection.tensors, inspection.experts)
         elsewhere = self._places.find_elsewhere(report.fingerprint) if report.fingerprint else []
+        for copy in report.prepared:
+            # One that was dropped itself; remembered, so that plans of the model find it too.
+            self._places.add(copy.folder)
+        elsewhere = [copy for copy in elsewhere if copy not in report.prepared]
         if not elsewhere:
             return inspection
         report = msgspec.structs.replace(report, prepared=[*report.prepared, *elsewhere])

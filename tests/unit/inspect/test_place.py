@@ -190,7 +190,7 @@ def test_find_model_of_dropped_file_says_what_is_needed(tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_bytes(b"hello")
     assert reason(tmp_path / "x.txt") == "it is a file and not a folder"
     os.mkfifo(tmp_path / "pipe")
-    assert reason(tmp_path / "pipe") == "it is not a folder"
+    assert reason(tmp_path / "pipe") == "it is neither a folder nor a file"
 
 
 def test_find_model_without_permission_says_so(

@@ -117,6 +117,19 @@ def test_preparing_elsewhere_is_found_too(house: House, tmp_path: Path) -> None:
     assert house.plan_of(PlanKind.EIGHT_BIT) == (False, copy.folder)
 
 
+def test_dropped_copy_is_listed_once_and_used_by_plans_of_its_model(
+    house: House, tmp_path: Path
+) -> None:
+    made = house.preparer(house.prepare_command(), ignore, CancelToken())
+    moved = Path(made.folder).rename(tmp_path / "moved")
+    assert house.plan_of(PlanKind.EIGHT_BIT)[0]
+    for _ in range(2):
+        report = house.planning.inspect(str(moved))
+        assert report.folder == str(house.model)
+        assert [copy.folder for copy in report.prepared] == [str(moved)]
+    assert house.plan_of(PlanKind.EIGHT_BIT) == (False, str(moved))
+
+
 def test_preparing_cancelled_says_what_is_kept(house: House) -> None:
     cancel = CancelToken()
     cancel.cancel()
