@@ -15,6 +15,9 @@ from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorCode
 
 TOKENIZER_NAME = "tokenizer.json"
+OTHER_TOKENIZER_NAMES = ("tokenizer.model", "tiktoken.model")
+"""Of sentencepiece and tiktoken, read where there is no ``tokenizer.json``."""
+TIKTOKEN_ENDING = ".tiktoken"
 MAX_CONFIG_BYTES = 16_000_000
 MAX_TOKENIZER_BYTES = 512_000_000
 TEMPLATE_FILES = ("chat_template.jinja", "chat_template.json")
@@ -41,6 +44,15 @@ def optional_config(folder: Path, name: str) -> tuple[ConfigReader, list[LarderE
         return ConfigReader({}, name), [error]
 
 
+def find_other_tokenizer(folder: Path) -> Path | None:
+    """Return the file that has the vocabulary where there is no ``tokenizer.json``, if one has."""
+    for name in OTHER_TOKENIZER_NAMES:
+        if (folder / name).is_file():
+            return folder / name
+    found = [path for path in folder.glob(f"*{TIKTOKEN_ENDING}") if path.is_file()]
+    return found[0] if len(found) == 1 else None
+
+
 def tokenizer_problems(folder: Path) -> Iterable[LarderError]:
     """Yield an error if the tokenizer file is missing or plainly not one; it is not parsed here."""
     path = folder / TOKENIZER_NAME
@@ -51,7 +63,8 @@ def tokenizer_problems(folder: Path) -> Iterable[LarderError]:
             file.seek(max(0, size_bytes - 64))
             end = file.read(64)
     except FileNotFoundError:
-        yield LarderError(ErrorCode.TOKENIZER_MISSING, file=TOKENIZER_NAME)
+        if find_other_tokenizer(folder) is None:
+            yield LarderError(ErrorCode.TOKENIZER_MISSING, file=TOKENIZER_NAME)
         return
     except LarderError as error:
         yield error

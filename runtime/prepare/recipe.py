@@ -3,6 +3,7 @@
 import dataclasses
 from pathlib import Path
 
+from runtime.inspect.chat_files import OTHER_TOKENIZER_NAMES, TIKTOKEN_ENDING
 from runtime.inspect.inspection import Inspection
 from runtime.inspect.manifest import MANIFEST_VERSION, Manifest, PreparedFile
 from runtime.inspect.roles import FORMATS
@@ -18,6 +19,7 @@ _COPIED_NAMES = frozenset(
         "config.json",
         "generation_config.json",
         "tokenizer.json",
+        *OTHER_TOKENIZER_NAMES,
         "tokenizer_config.json",
         "special_tokens_map.json",
         "added_tokens.json",
@@ -105,4 +107,4 @@ def is_copied(path: Path) -> bool:
     """Whether a file of a model folder is one that its copy needs to be complete in itself."""
     name = path.name
     is_named = name in _COPIED_NAMES or name.upper().startswith(_COPIED_STARTS)
-    return is_named and path.is_file()
+    return (is_named or name.endswith(TIKTOKEN_ENDING)) and path.is_file()

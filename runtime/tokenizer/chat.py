@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from runtime.errors import LarderError
 from runtime.protocol.chat import ChatMessage, Role
-from runtime.protocol.errors import ErrorCode
 from runtime.tokenizer.answer import AnswerMarks, AnswerStream, opening_tag, separator_of
 from runtime.tokenizer.encoder import PromptEncoder, Words
 from runtime.tokenizer.files import TokenizerFiles, read_tokenizer_files
@@ -18,6 +17,7 @@ from runtime.tokenizer.placing import PlacedPrompt, Span, place_texts
 from runtime.tokenizer.stream import DecodeStream, DecodeTable
 from runtime.tokenizer.template import TOO_LONG, ChatTemplate, Clock, local_time
 from runtime.tokenizer.turns import as_template_sees, named, thinkers, words_of
+from runtime.tokenizer.vocabulary import panics_as_errors, read_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -45,6 +45,7 @@ class ChatTokenizer:
     def __init__(
         self, tokenizer: "Tokenizer", files: TokenizerFiles, clock: Clock = local_time
     ) -> None:
+        self._path = files.tokenizer_path
         tokenizer.no_padding()
         tokenizer.no_truncation()
         self._template = ChatTemplate(files.template, files.special_tokens, clock)
@@ -76,17 +77,8 @@ class ChatTokenizer:
         Raises ``LarderError`` with ``TOKENIZER_MISSING``, ``TOKENIZER_INVALID``,
         ``CHAT_TEMPLATE_MISSING`` or ``CHAT_TEMPLATE_INVALID``.
         """
-        from tokenizers import Tokenizer
-
         files = read_tokenizer_files(Path(folder))
-        try:
-            tokenizer = Tokenizer.from_file(str(files.tokenizer_path))
-        # The library raises plain Exception for every kind of bad file.
-        except Exception as error:
-            raise LarderError(
-                ErrorCode.TOKENIZER_INVALID, file=str(files.tokenizer_path), reason=str(error)
-            ) from error
-        return cls(tokenizer, files, clock)
+        return cls(read_tokenizer(files), files, clock)
 
     def prompt(self, messages: Sequence[ChatMessage], add_generation_prompt: bool = True) -> Prompt:
         """Return the prompt of a conversation.
@@ -95,6 +87,10 @@ class ChatTokenizer:
         unchanged. Raises ``LarderError`` with ``CONVERSATION_INVALID`` where the template refuses,
         ``CHAT_TEMPLATE_INVALID`` where it fails; both name the turn.
         """
+        with panics_as_errors(self._path):
+            return self._prompt(messages, add_generation_prompt)
+
+    def _prompt(self, messages: Sequence[ChatMessage], add_generation_prompt: bool) -> Prompt:
         try:
             placed = self._place(messages, add_generation_prompt)
         except LarderError as error:
@@ -123,7 +119,8 @@ class ChatTokenizer:
 
     def encode_text(self, text: str) -> list[int]:
         """Return the ids of plain text: nothing is added, nothing in it is a control token."""
-        return self._encoder.encode(text, [Words(Span(0, len(text)))])
+        with panics_as_errors(self._path):
+            return self._encoder.encode(text, [Words(Span(0, len(text)))])
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of ids, without special tokens."""
@@ -158,7 +155,7 @@ class ChatTokenizer:
 
     def _turn_end(self) -> int | None:
         """Return the control token that the template writes right behind an answer, if any does."""
-        with contextlib.suppress(LarderError):
+        with contextlib.suppress(LarderError), panics_as_errors(self._path):
             talk = [ChatMessage(role=role, text=text) for role, text in _SAMPLE]
             placed = self._place(talk, add_generation_prompt=False)
             span = placed.spans[-1]

@@ -5,10 +5,11 @@ Nothing here runs code from the folder. Files are read whole only up to a limit.
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 from runtime.errors import LarderError
+from runtime.inspect.chat_files import find_other_tokenizer
 from runtime.protocol.errors import ErrorCode
 
 MAX_CONFIG_BYTES = 32 * 1024 * 1024
@@ -17,6 +18,17 @@ TOKENIZER_FILE = "tokenizer.json"
 _SPECIAL_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token")
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeclaredToken:
+    """A token that the settings add to a vocabulary."""
+
+    content: str
+    is_special: bool
+    strips_left: bool = False
+    strips_right: bool = False
+    is_normalized: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,13 +41,16 @@ class TokenizerFiles:
     """By name as templates know them, for example ``bos_token``."""
     eos_ids: tuple[int, ...]
     """From ``generation_config.json`` and ``config.json``."""
+    declared_tokens: Mapping[int, DeclaredToken] = dataclasses.field(default_factory=dict)
+    """By id."""
+    model_type: str = ""
+    is_prefixed_everywhere: bool = False
+    """The tokenizer puts a space behind each special token, as older ones did."""
 
 
 def read_tokenizer_files(folder: Path) -> TokenizerFiles:
     """Return what the folder says; raise ``LarderError`` naming the file that is wrong."""
-    tokenizer_path = folder / TOKENIZER_FILE
-    if not tokenizer_path.is_file():
-        raise LarderError(ErrorCode.TOKENIZER_MISSING, file=str(tokenizer_path))
+    tokenizer_path = _tokenizer_path(folder)
     if tokenizer_path.stat().st_size > MAX_TOKENIZER_BYTES:
         raise LarderError(
             ErrorCode.TOKENIZER_INVALID,
@@ -43,12 +58,26 @@ def read_tokenizer_files(folder: Path) -> TokenizerFiles:
             reason=f"it is larger than {MAX_TOKENIZER_BYTES // 1024**2} MiB",
         )
     settings = _read_object(folder / "tokenizer_config.json")
+    special_tokens = _special_tokens_of(folder, settings)
+    model_type = _read_object(folder / "config.json").get("model_type")
     return TokenizerFiles(
         tokenizer_path=tokenizer_path,
         template=_template_of(folder, settings),
-        special_tokens=_special_tokens_of(folder, settings),
+        special_tokens=special_tokens,
         eos_ids=_eos_ids_of(folder),
+        declared_tokens=_declared_tokens_of(folder, settings, set(special_tokens.values())),
+        model_type=model_type if isinstance(model_type, str) else "",
+        is_prefixed_everywhere=settings.get("legacy") is True,
     )
+
+
+def _tokenizer_path(folder: Path) -> Path:
+    """Return the file with the vocabulary; raise ``TOKENIZER_MISSING`` if there is none."""
+    path = folder / TOKENIZER_FILE
+    found = path if path.is_file() else find_other_tokenizer(folder)
+    if found is None:
+        raise LarderError(ErrorCode.TOKENIZER_MISSING, file=str(path))
+    return found
 
 
 def _read_text(path: Path) -> str:
@@ -128,6 +157,30 @@ def _special_tokens_of(folder: Path, settings: Mapping[str, Json]) -> dict[str, 
                 tokens[name] = value
                 break
     return tokens
+
+
+def _declared_tokens_of(
+    folder: Path, settings: Mapping[str, Json], special: Container[str]
+) -> dict[int, DeclaredToken]:
+    """Return the tokens that the settings add, by id; the newer settings go before the older."""
+    declared: dict[int, DeclaredToken] = {}
+    for content, token_id in _read_object(folder / "added_tokens.json").items():
+        if isinstance(token_id, int) and token_id >= 0 and content:
+            declared[token_id] = DeclaredToken(content, content in special)
+    newer = settings.get("added_tokens_decoder")
+    for name, value in newer.items() if isinstance(newer, dict) else ():
+        if not (name.isascii() and name.isdigit() and isinstance(value, dict)):
+            continue
+        text = value.get("content")
+        if isinstance(text, str) and text:
+            declared[int(name)] = DeclaredToken(
+                text,
+                value.get("special") is True,
+                value.get("lstrip") is True,
+                value.get("rstrip") is True,
+                value.get("normalized") is True,
+            )
+    return declared
 
 
 def _eos_ids_of(folder: Path) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ class DecodeTable:
         kinds = _decoder_kinds(tokenizer)
         self.is_byte_level = kinds == ["ByteLevel"]
         self.has_byte_tokens = "ByteFallback" in kinds
-        self._byte_of = _byte_of_character() if self.is_byte_level else {}
+        self._byte_of = byte_characters() if self.is_byte_level else {}
 
     def stream(self, shown_ids: frozenset[int] = frozenset()) -> DecodeStream:
         """Return a new stream of the fitting kind; special tokens in ``shown_ids`` are shown."""
@@ -76,7 +76,7 @@ def _decoder_kinds(tokenizer: "Tokenizer") -> list[str]:
     return [str(step["type"]) for step in steps]
 
 
-def _byte_of_character() -> dict[str, int]:
+def byte_characters() -> dict[str, int]:
     """Return the printable stand-in of each byte in byte-level vocabularies, the other way round.
 
     Printable Latin-1 bytes stand for themselves, the other bytes in order for U+0100 and up.

@@ -7,7 +7,11 @@ from types import SimpleNamespace
 import pytest
 
 from runtime.inspect import chat_files
-from runtime.inspect.chat_files import template_problems, tokenizer_problems
+from runtime.inspect.chat_files import (
+    find_other_tokenizer,
+    template_problems,
+    tokenizer_problems,
+)
 from runtime.inspect.licence import read_licence
 from runtime.inspect.listing import list_names
 from runtime.protocol.errors import ErrorCode
@@ -104,3 +108,19 @@ def test_template_in_broken_settings_names_the_settings(tmp_path: Path) -> None:
     (error,) = template_problems(tmp_path, [])
     assert error.code is ErrorCode.FILE_INVALID
     assert error.parameters["file"] == str(tmp_path / "tokenizer_config.json")
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "tiktoken.model", "family.tiktoken"])
+def test_tokenizer_problems_vocabulary_of_another_library_is_in_order(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    assert list(tokenizer_problems(tmp_path)) == []
+    assert find_other_tokenizer(tmp_path) == tmp_path / name
+
+
+def test_tokenizer_problems_two_vocabularies_alike_are_none(tmp_path: Path) -> None:
+    for name in ("a.tiktoken", "b.tiktoken"):
+        (tmp_path / name).write_bytes(b"x")
+    (error,) = tokenizer_problems(tmp_path)
+    assert error.code is ErrorCode.TOKENIZER_MISSING

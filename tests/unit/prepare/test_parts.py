@@ -20,6 +20,7 @@ from runtime.prepare.place import default_prepared_folder, prepared_root
 from runtime.prepare.prepare import NeverStops, prepare_model
 from runtime.prepare.progress import Progress
 from runtime.prepare.quantise import chunks_of, convert_rows
+from runtime.prepare.recipe import is_copied
 from runtime.prepare.remove import remove_prepared
 from runtime.prepare.weight_file import TensorPlan, verified_file, write_file
 from runtime.protocol.errors import ErrorCode
@@ -316,3 +317,21 @@ def test_quantised_source_is_not_converted_again() -> None:
     chunk = next(chunks_of(source, target))
     with pytest.raises(ValueError, match="not a published format"):
         convert_rows(np.zeros(source.record_bytes, np.uint8), chunk)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_kept"),
+    [
+        ("tokenizer.json", True),
+        ("tokenizer.model", True),
+        ("tiktoken.model", True),
+        ("family.tiktoken", True),
+        ("NOTICE.md", True),
+        ("model.safetensors", False),
+    ],
+)
+def test_copy_takes_the_vocabulary_of_any_library_along(
+    tmp_path: Path, name: str, is_kept: bool
+) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    assert is_copied(tmp_path / name) == is_kept
