@@ -15,6 +15,7 @@ from runtime.inspect.chat_files import (
 from runtime.inspect.config import ConfigReader, spelled
 from runtime.inspect.families.base import Family
 from runtime.inspect.families.registry import SUPPORTED, find_family
+from runtime.inspect.families.wrapped import with_text_part
 from runtime.inspect.files import shown
 from runtime.inspect.fingerprint import fingerprint
 from runtime.inspect.inspection import Inspection
@@ -68,8 +69,10 @@ def _inspect_copy(copy: Place, prepared_folder: str) -> Inspection:
 
 def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
     config, problems = _read_config(place)
+    identity_values = config.values
     family = spec = None
     if not problems:
+        config = with_text_part(config)
         family, spec, problems = _read_spec(place, config)
         problems += quantization_problems(config, place.names)
     shards = read_shards(place.folder, place.names)
@@ -77,7 +80,7 @@ def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
     problems += weight_problems(place, shards, roles)
     problems += tokenizer_problems(place.folder)
     problems += template_problems(place.folder, place.names)
-    identity = fingerprint(config.values, shards)
+    identity = fingerprint(identity_values, shards)
     report = ModelReport(
         folder=shown(str(place.folder)),
         name=place.name,

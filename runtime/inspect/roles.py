@@ -48,6 +48,8 @@ class Roles:
 
     def take_part(self, shards: Shards, place: PartPlace, shape: Shape) -> TensorEntry | None:
         """Return the entry of one matrix of an expert, or note why there is none."""
+        if place.otherwise is not None and _has_shape(shards, place.otherwise):
+            place = place.otherwise
         whole = self.take(shards, place.name, place.shape)
         return None if whole is None else _part_of(whole, place, shape)
 
@@ -71,6 +73,12 @@ class Roles:
         return TensorEntry(
             name, str(path), tensor.offset_bytes, tensor.num_bytes, weight_format, shape
         )
+
+
+def _has_shape(shards: Shards, place: PartPlace) -> bool:
+    """Whether the tensor of a place is there in its shape."""
+    found = shards.tensors.get(place.name)
+    return found is not None and found[1].shape == place.shape
 
 
 def _part_of(whole: TensorEntry, place: PartPlace, shape: Shape) -> TensorEntry:

@@ -1,17 +1,23 @@
 """Which file computes which ``model_type``."""
 
+import dataclasses
 from collections.abc import Callable, Mapping
 
 import torch
 
 from runtime.errors import LarderError
 from runtime.kernels.base import Kernels, RopeTables
+from runtime.kernels.matrix import Matrix
 from runtime.models import (
     deepseek_v2,
     deepseek_v3,
+    ernie4_5_moe,
+    gemma4,
+    glm4_moe,
     glm4_moe_lite,
     granitemoe,
     llama,
+    minimax_m2,
     mixtral,
     olmoe,
     phimoe,
@@ -24,6 +30,7 @@ from runtime.models.decoder import Decoder
 from runtime.models.rope import rope_tables
 from runtime.protocol.errors import ErrorCode
 from runtime.spec.model import ModelSpec
+from runtime.spec.naming import Naming
 from runtime.spec.rope import RopeSpec
 
 Build = Callable[[Parts], Decoder]
@@ -31,9 +38,13 @@ Build = Callable[[Parts], Decoder]
 FAMILIES: dict[str, Build] = {
     "deepseek_v2": deepseek_v2.build,
     "deepseek_v3": deepseek_v3.build,
+    "ernie4_5_moe": ernie4_5_moe.build,
+    "gemma4": gemma4.build,
+    "glm4_moe": glm4_moe.build,
     "glm4_moe_lite": glm4_moe_lite.build,
     "granitemoe": granitemoe.build,
     "llama": llama.build,
+    "minimax_m2": minimax_m2.build,
     "mixtral": mixtral.build,
     "olmoe": olmoe.build,
     "phimoe": phimoe.build,
@@ -63,7 +74,23 @@ def build_model(
             supported=", ".join(sorted(FAMILIES)),
         )
     ropes = _ropes(spec, context_tokens, torch_device)
-    return build(Parts(spec, kernels, weights, experts, ropes))
+    return build(Parts(spec, kernels, _NamedWeights(weights, spec.naming), experts, ropes))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _NamedWeights:
+    """Dense weights under the names that a language model alone would have."""
+
+    weights: DenseWeights
+    naming: Naming
+
+    def matrix(self, name: str) -> Matrix:
+        """Return a tensor of two dimensions as kernels take it."""
+        return self.weights.matrix(self.naming.published(name))
+
+    def vector(self, name: str) -> torch.Tensor:
+        """Return a tensor of one dimension as f32."""
+        return self.weights.vector(self.naming.published(name))
 
 
 def _ropes(

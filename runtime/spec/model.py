@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 from runtime.spec.attention import AnyAttention
 from runtime.spec.blocks import SILU, Activation, NormSpec, Routing, Scales
+from runtime.spec.naming import Naming
 from runtime.spec.rope import RopeSpec
 
 NO_SCALES = Scales()
 NO_ROUTING = Routing(top_k=0)
 """Of a model without experts."""
+PLAIN_NAMES = Naming()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class ModelSpec:
     has_shared_gate: bool = False
     """What the shared expert gives is scaled by the sigmoid of its own one-row router."""
     dense_width: int = 0
+    naming: Naming = PLAIN_NAMES
+    """What the checkpoint calls the tensors."""
     eos_ids: tuple[int, ...] = ()
     bos_id: int | None = None
 

@@ -173,8 +173,84 @@ _BASE: dict[str, dict[str, Any]] = {
         "intermediate_size": 96,
         "moe_intermediate_size": 32,
     },
+    "glm4_moe": {
+        "num_attention_heads": 6,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "n_routed_experts": 8,
+        "n_group": 4,
+        "topk_group": 2,
+        "num_experts_per_tok": 3,
+        "routed_scaling_factor": 2.5,
+        "intermediate_size": 96,
+        "moe_intermediate_size": 32,
+        "first_k_dense_replace": 1,
+        "attention_bias": True,
+        "use_qk_norm": True,
+        "num_mtp_layers": 0,
+    },
+    "minimax_m2": {
+        "num_attention_heads": 6,
+        "num_key_value_heads": 2,
+        "head_dim": 16,
+        "rotary_dim": 8,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 3,
+        "intermediate_size": 32,
+    },
+    "ernie4_5_moe": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "moe_num_experts": 8,
+        "moe_k": 3,
+        "moe_num_shared_experts": 2,
+        "moe_layer_start_index": 1,
+        "intermediate_size": 96,
+        "moe_intermediate_size": 32,
+        "tie_word_embeddings": True,
+    },
+    "gemma4_text": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "num_global_key_value_heads": 1,
+        "head_dim": 16,
+        "global_head_dim": 32,
+        "attention_k_eq_v": True,
+        "enable_moe_block": True,
+        "num_experts": 8,
+        "top_k_experts": 3,
+        "intermediate_size": 48,
+        "moe_intermediate_size": 32,
+        "hidden_size_per_layer_input": 0,
+        "sliding_window": 11,
+        "final_logit_softcapping": 4.0,
+        "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+    },
 }
 """What a family's tiny configs have beside the common values of ``_config``."""
+_BASE["gemma4"] = _BASE["gemma4_text"]
+_BASE["qwen3_vl_moe"] = {**_BASE["qwen3_moe"], "moe_intermediate_size": 24}
+_SIGHT: dict[str, dict[str, Any]] = {
+    "gemma4": {
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "position_embedding_size": 16,
+    },
+    "qwen3_vl_moe": {
+        "depth": 1,
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_heads": 2,
+        "out_hidden_size": 64,
+        "deepstack_visual_indexes": [0],
+        "num_position_embeddings": 16,
+    },
+}
+"""Families whose checkpoints also see, with the smallest eyes."""
 _YARN_LATENT = {
     "rope_type": "yarn",
     "rope_theta": 10000.0,
@@ -289,6 +365,51 @@ VARIANTS = {
             "bfloat16",
         ),
         TinyVariant("glm4_moe_lite", "glm4_moe_lite"),
+        TinyVariant("glm4_moe", "glm4_moe"),
+        TinyVariant(
+            "glm4_moe_plain_bf16",
+            "glm4_moe",
+            (
+                ("attention_bias", False),
+                ("use_qk_norm", False),
+                ("n_group", 1),
+                ("topk_group", 1),
+                ("norm_topk_prob", False),
+                ("first_k_dense_replace", 0),
+                ("n_shared_experts", 2),
+            ),
+            "bfloat16",
+        ),
+        TinyVariant("minimax_m2", "minimax_m2"),
+        TinyVariant("minimax_m2_whole_rope_f16", "minimax_m2", (("rotary_dim", 16),), "float16"),
+        TinyVariant("ernie4_5_moe", "ernie4_5_moe"),
+        TinyVariant(
+            "ernie4_5_moe_interval_bf16",
+            "ernie4_5_moe",
+            (
+                ("moe_layer_start_index", 0),
+                ("moe_layer_end_index", 1),
+                ("moe_layer_interval", 2),
+                ("moe_num_shared_experts", 0),
+                ("tie_word_embeddings", False),
+            ),
+            "bfloat16",
+        ),
+        TinyVariant("gemma4_text", "gemma4_text"),
+        TinyVariant(
+            "gemma4_text_biased_bf16",
+            "gemma4_text",
+            (
+                ("attention_k_eq_v", False),
+                ("attention_bias", True),
+                ("final_logit_softcapping", None),
+                ("tie_word_embeddings", False),
+            ),
+            "bfloat16",
+        ),
+        TinyVariant("gemma4_text_dense", "gemma4_text", (("enable_moe_block", False),)),
+        TinyVariant("gemma4", "gemma4"),
+        TinyVariant("qwen3_vl_moe", "qwen3_vl_moe"),
     )
 }
 """Between them: ties, dense layers of both kinds, shared experts, wide heads, grouped heads,
@@ -303,7 +424,7 @@ def tiny_checkpoint(root: Path, name: str, num_layers: int = 3, seed: int = 0) -
     transformers = _transformers()
     variant = VARIANTS[name]
     folder = root / (f"{name}-{num_layers}-{seed}" if seed else f"{name}-{num_layers}")
-    model = transformers.AutoModelForCausalLM.from_config(_config(variant, num_layers))
+    model = _class_of(variant.model_type).from_config(_config(variant, num_layers))
     _randomise(model, seed=seed + sum(map(ord, name)))
     model = model.to(getattr(torch, variant.stored_dtype))
     model.generation_config = transformers.GenerationConfig(
@@ -318,10 +439,19 @@ def reference_model(folder: Path) -> Any:
     """Return transformers' own model of a folder, in fp32, ready to compute."""
     import torch
 
-    model = _transformers().AutoModelForCausalLM.from_pretrained(
+    model_type = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
+    model = _class_of(model_type).from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager"
     )
     return model.eval()
+
+
+def _class_of(model_type: str) -> Any:
+    """Return the class that makes models of a type."""
+    transformers = _transformers()
+    if model_type in _SIGHT:
+        return transformers.AutoModelForImageTextToText
+    return transformers.AutoModelForCausalLM
 
 
 def _transformers() -> Any:
@@ -369,7 +499,14 @@ def _config(variant: TinyVariant, num_layers: int) -> Any:
         **_BASE[variant.model_type],
         **dict(variant.changes),
     }
-    return _transformers().AutoConfig.for_model(variant.model_type, **values)
+    make = _transformers().AutoConfig.for_model
+    sight = _SIGHT.get(variant.model_type)
+    if sight is None:
+        return make(variant.model_type, **values)
+    ties = values.get("tie_word_embeddings", True)
+    return make(
+        variant.model_type, text_config=values, vision_config=sight, tie_word_embeddings=ties
+    )
 
 
 def _randomise(model: "torch.nn.Module", seed: int) -> None:
@@ -391,3 +528,5 @@ def _randomise(model: "torch.nn.Module", seed: int) -> None:
         for name, buffer in model.named_buffers():
             if name.endswith("e_score_correction_bias"):
                 buffer.copy_(0.3 * torch.randn(buffer.shape, generator=generator))
+            elif name.endswith("layer_scalar"):
+                buffer.copy_(1.0 + 0.2 * torch.randn(buffer.shape, generator=generator))

@@ -41,6 +41,8 @@ class PartPlace:
     row_step: int = 1
     is_transposed: bool = False
     scales: str = ""
+    otherwise: "PartPlace | None" = None
+    """Where the matrix lies if the tensor has that shape instead."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,28 +3,41 @@
 from runtime.inspect.families.base import Family
 from runtime.inspect.families.deepseek_v2 import DEEPSEEK_V2
 from runtime.inspect.families.deepseek_v3 import DEEPSEEK_V3
+from runtime.inspect.families.ernie4_5_moe import ERNIE4_5_MOE
+from runtime.inspect.families.gemma4 import GEMMA4, GEMMA4_TEXT
+from runtime.inspect.families.glm4_moe import GLM4_MOE
 from runtime.inspect.families.glm4_moe_lite import GLM4_MOE_LITE
 from runtime.inspect.families.granitemoe import GRANITEMOE
+from runtime.inspect.families.kimi_k25 import KIMI_K25
 from runtime.inspect.families.llama import LLAMA
+from runtime.inspect.families.minimax_m2 import MINIMAX_M2
 from runtime.inspect.families.mixtral import MIXTRAL
 from runtime.inspect.families.olmoe import OLMOE
 from runtime.inspect.families.phimoe import PHIMOE
 from runtime.inspect.families.qwen2_moe import QWEN2_MOE
 from runtime.inspect.families.qwen3 import QWEN3
 from runtime.inspect.families.qwen3_moe import QWEN3_MOE
+from runtime.inspect.families.qwen3_vl_moe import QWEN3_VL_MOE
 
 _ALL = (
     DEEPSEEK_V2,
     DEEPSEEK_V3,
+    ERNIE4_5_MOE,
+    GEMMA4,
+    GEMMA4_TEXT,
+    GLM4_MOE,
     GLM4_MOE_LITE,
     GRANITEMOE,
+    KIMI_K25,
     LLAMA,
+    MINIMAX_M2,
     MIXTRAL,
     OLMOE,
     PHIMOE,
     QWEN2_MOE,
     QWEN3,
     QWEN3_MOE,
+    QWEN3_VL_MOE,
 )
 FAMILIES = {name: family for family in _ALL for name in (family.model_type, *family.aliases)}
 """By every name that ``model_type`` can have."""

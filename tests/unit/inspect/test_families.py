@@ -12,6 +12,7 @@ from runtime.inspect.config import ConfigReader
 from runtime.inspect.families.registry import FAMILIES
 from runtime.inspect.folder import inspect_folder
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.sentences import sentence
 from runtime.spec.attention import AttentionSpec, QkNorm
 from runtime.spec.blocks import NormSpec, Routing
 from runtime.spec.model import ModelSpec
@@ -141,7 +142,26 @@ REFUSED = {
     "openbmb--MiniCPM-MoE-8x2B": ["MiniCPMForCausalLM"],
     "nvidia--NVIDIA-Nemotron-3-Super-120B-A12B-FP8": ["nemotron_h"],
     "ai21labs--AI21-Jamba-Mini-1.6": ["jamba"],
-    "Qwen--Qwen3-VL-30B-A3B-Instruct": ["qwen3_vl_moe"],
+    "MiniMaxAI--MiniMax-M2.5": ["fp8 (float8_e4m3fn)"],
+    "MiniMaxAI--MiniMax-M2.7": ["fp8 (float8_e4m3fn)"],
+    "MiniMaxAI--MiniMax-M3": ["minimax_m3"],
+    "Qwen--Qwen3-235B-A22B-FP8": ["fp8 (e4m3)"],
+    "Qwen--Qwen3.5-122B-A10B": ["qwen3_5_moe"],
+    "Qwen--Qwen3.5-35B-A3B": ["qwen3_5_moe"],
+    "Qwen--Qwen3.5-397B-A17B": ["qwen3_5_moe"],
+    "XiaomiMiMo--MiMo-V2-Flash": ["mimo_v2_flash", "fp8 (e4m3)"],
+    "deepseek-ai--DeepSeek-R1": ["fp8 (e4m3)"],
+    "deepseek-ai--DeepSeek-V4-Pro": ["deepseek_v4", "fp8 (e4m3)"],
+    "deepseek-ai--deepseek-moe-16b-base": ["deepseek"],
+    "facebook--nllb-moe-54b": ["nllb-moe"],
+    "google--switch-base-128": ["switch_transformers"],
+    "jetmoe--jetmoe-8b": ["jetmoe"],
+    "meta-llama--Llama-4-Scout-17B-16E-Instruct": ["llama4"],
+    "moonshotai--Kimi-K2.5": ["compressed-tensors (pack-quantized)"],
+    "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": ["nemotron_h"],
+    "stepfun-ai--Step-3.7-Flash": ["step3p7"],
+    "zai-org--GLM-5": ["glm_moe_dsa"],
+    "zai-org--GLM-5.2": ["glm_moe_dsa"],
 }
 
 
@@ -172,6 +192,9 @@ def test_config_of_other_family_is_refused_by_name(tmp_path: Path, name: str) ->
         item.parameters.get("architecture", item.parameters.get("method")) for item in problems
     ]
     assert named[: len(REFUSED[name])] == REFUSED[name]
+    said = sentence(problems[0])
+    assert REFUSED[name][0] in said
+    assert "Choose a" in said
 
 
 def spec_with(tmp_path: Path, model_type: str, **changes: object) -> ModelSpec | None:
