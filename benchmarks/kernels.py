@@ -1,77 +1,72 @@
-"""Speed of our kernels beside torch's on this machine, and beside the plain reading of memory.
+"""Speed of our kernels beside llama.cpp's and beside the plain reading of memory, in one run.
 
-Run by `make bench-kernels`; writes benchmarks/results/kernels.json. Weights of a row of the table
-lie in buffers larger than the caches together and are used in turn, as while decoding.
+Run by `make bench-kernels`; writes benchmarks/results/kernels.json. Both sides run a random model
+of one shape with the same bits for each weight and take the likeliest token each time; the peer has
+the best of its settings. `--quick` takes fewer pairs, `--no-peer` leaves the peer out.
 """
 
+import argparse
 import dataclasses
-import datetime as dt
+import gc
 import itertools
-import json
 import os
-import platform
+import random
 import statistics
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import psutil
+import numpy.typing as npt
+import peer
+import reporting
 import torch
+from model_shapes import QWEN3_30B, SHAPES, RandomModel, Shape, huge_room, random_record
 
-from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels, usable_cores
-from runtime.kernels.formats import pack
-from runtime.kernels.matrix import Matrix, Slot
-from runtime.native.loader import read_bandwidth
+from runtime.kernels.matrix import Slot
+from runtime.kernels.native import NativeKernels
+from runtime.native.loader import NativeModule, load_native, read_bandwidth
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import ExpertLayout, MatrixLayout, expert_layout, matrix_bytes
+from runtime.spec.tensors import expert_layout
 
-RESULTS = Path(__file__).resolve().parent / "results" / "kernels.json"
-NUM_ROUNDS = 9
-TOTAL_BYTES = 160 << 20
-LIMIT_BYTES = 96 << 20
-HIDDEN, WIDTH, TOP_K = 2048, 768, 8
-TORCH_TYPES = {WeightFormat.F32: torch.float32, WeightFormat.BF16: torch.bfloat16}
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One line of the table; rates are in GB of weights or in thousand rows per second."""
-
-    what: str
-    unit: str
-    ours: float
-    peer: float
-    peer_name: str
-    ratio: float
-    weight_gb_per_s: float
-    target: str
-    limit_share: float | None = None
+FORMATS = {
+    "Q4_0": WeightFormat.Q4_G32,
+    "Q4_K": WeightFormat.Q4_G32,
+    "Q8_0": WeightFormat.Q8_G32,
+    "MXFP4": WeightFormat.MXFP4,
+}
+DECODED_TOKENS = 24
+SMALL_SET_BYTES = 10 << 20
+CHUNKS_BYTES = (1 << 18, 1 << 20, 1 << 22, 1 << 30)
+"""Of the plain read loops: how much of the memory a thread takes at a time."""
+Row = dict[str, Any]
+Bytes = npt.NDArray[np.uint8]
 
 
 @dataclasses.dataclass(frozen=True)
-class Times:
-    """Median seconds of a call, and the median ratio within a round."""
+class Side:
+    """Which of our instruction sets meets which build of the peer."""
 
-    ours_s: float
-    peer_s: float
-    ratio: float
+    instruction_set: str
+    flavour: str
 
 
-class PlainRead:
-    """The plain reading of memory by our threads, the limit of everything that reads weights."""
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """What all measurements share."""
 
-    def __init__(self) -> None:
-        self._data = np.ones(LIMIT_BYTES, np.uint8)
-        self.best_bytes_per_s = 0.0
-        """The highest rate so far; 0 without the extension."""
+    kernels: NativeKernels
+    module: NativeModule
+    num_pairs: int
 
-    def read(self) -> None:
-        """Read once."""
-        address, num_bytes = self._data.ctypes.data, self._data.size
-        rate = read_bandwidth(address, num_bytes, usable_cores()) or 0.0
-        self.best_bytes_per_s = max(self.best_bytes_per_s, rate)
+    def use(self, instruction_set: str, threads: int) -> None:
+        """Take an instruction set and a number of threads from now on."""
+        assert self.module.select_instruction_set(instruction_set)
+        self.module.set_num_threads(threads)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -81,182 +76,208 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def compare(ours: Callable[[], object], peer: Callable[[], object], limit: PlainRead) -> Times:
-    """Time ours, the peer and the limit in turn, so that other load meets all of them alike."""
-    ours(), peer()
-    rounds = []
-    for _ in range(NUM_ROUNDS):
-        rounds.append((seconds(ours), seconds(peer)))
-        limit.read()
-    return Times(
-        ours_s=statistics.median(ours_s for ours_s, _ in rounds),
-        peer_s=statistics.median(peer_s for _, peer_s in rounds),
-        ratio=statistics.median(peer_s / ours_s for ours_s, peer_s in rounds),
+def plain_read(parts: Iterator[Bytes], threads: int) -> float:
+    """Return the rate of the best of several plain read loops, each over memory of its own."""
+    return max(
+        read_bandwidth(part.ctypes.data, part.size, threads, chunk) or 0.0
+        for chunk, part in zip(CHUNKS_BYTES, parts, strict=False)
     )
 
 
-def matrices(weight_format: WeightFormat, rows: int, columns: int) -> Iterator[Matrix]:
-    """Return, in turn, copies of one random matrix that together are larger than the caches."""
-    random = np.random.default_rng(0)
-    packed = pack(weight_format, random.standard_normal((rows, columns), dtype=np.float32))
-    num_bytes = matrix_bytes(weight_format, rows, columns)
-    layout = MatrixLayout(weight_format, rows, columns, 0, num_bytes)
-    num_copies = max(1, TOTAL_BYTES // num_bytes)
-    return itertools.cycle([Matrix.from_buffer(layout, packed.copy()) for _ in range(num_copies)])
+def gemv_rows(bench: Bench, weight_format: WeightFormat, threads: int, name: str) -> list[Row]:
+    """Measure one token's eight experts, others each time, and a set that stays in the caches."""
+    shape = QWEN3_30B
+    layout = expert_layout(weight_format, shape.hidden, shape.width)
+    size, top_k = layout.record_bytes, shape.top_k
+    used = top_k * sum(part.num_bytes for part in layout.parts.values())
+    count = (1 << 30) // size // top_k * top_k
+    room = huge_room(count * size).reshape(count, size)
+    room[:] = random_record(layout)
+    slots = [Slot.from_buffer(row) for row in room]
+    x, out = torch.randn(1, shape.hidden), torch.zeros(1, shape.hidden)
+
+    def call(first: int, num: int) -> float:
+        pairs = [(i, slots[first + i]) for i in range(num)]
+        ids = torch.arange(num, dtype=torch.int32).view(1, num)
+        weights = torch.full((1, num), 1 / num)
+        return seconds(lambda: bench.kernels.experts(x, layout, pairs, ids, weights, out))
+
+    # Every part is used in turn, by the loops and by the kernel: none is in a cache when read.
+    starts = itertools.cycle(range(0, count, top_k))
+    parts = (room[first : first + top_k].reshape(-1) for first in starts)
+    shares, rates, limits = [], [], []
+    for _ in range(40 * bench.num_pairs):
+        limits.append(plain_read(parts, threads))
+        rates.append(used / call(next(starts), top_k))
+        shares.append(rates[-1] / limits[-1])
+    few = max(1, SMALL_SET_BYTES // size)
+    small = [few * used / top_k / call(0, few) for _ in range(100 * bench.num_pairs)]
+    limit = statistics.median(limits)
+    share, what = statistics.median(shares), f"{weight_format}, {threads} thread(s), {name}"
+    least = 0.90 if threads == 1 else 0.88
+    ratio = statistics.median(small) / limit
+    return [
+        reporting.row(
+            what=f"experts, 8 in a call, GB/s, {what}",
+            ours=round(statistics.median(rates) / 1e9, 2),
+            limit_share=round(share, 3),
+            target=f"{least:.0%} of plain reading, {limit / 1e9:.1f} GB/s",
+            is_reached=least <= share <= 1.0,
+        ),
+        reporting.row(
+            what=f"experts, 10 MB set, GB/s, {what}",
+            ours=round(statistics.median(small) / 1e9, 2),
+            ratio=round(ratio, 3),
+            target="2 x plain reading",
+            is_reached=ratio >= 2.0,
+        ),
+    ]
 
 
-def torch_weights(dtype: torch.dtype, rows: int, columns: int) -> Iterator[torch.Tensor]:
-    """Return the same for torch."""
-    weights = torch.randn(rows, columns).to(dtype)
-    num_copies = max(1, TOTAL_BYTES // (weights.numel() * weights.element_size()))
-    return itertools.cycle([weights.clone() for _ in range(num_copies)])
+def best_settings(
+    process: peer.PeerProcess, path: Path, threads: int, measure: Callable[[], float]
+) -> peer.Settings:
+    """Return the settings with which the peer is fastest: each tried twice, the best counts."""
+    found: dict[peer.Settings, float] = {}
+    for is_repacked, has_flash in itertools.product((True, False), (True, False)):
+        settings = peer.Settings(is_repacked, has_flash, threads)
+        process.load(path, settings)
+        measure()
+        found[settings] = min(measure() for _ in range(2))
+    return min(found, key=lambda each: found[each])
 
 
-def linear_row(
-    kernels: Kernels, limit: PlainRead, weight_format: WeightFormat, shape: tuple[int, int, int]
+def paired_row(
+    bench: Bench, what: str, ours: Callable[[], object], theirs: Callable[[], float], least: float
 ) -> Row:
-    """Measure ``[n, columns]`` times a matrix of ``rows``; the peer has bf16 for our formats."""
-    n, rows, columns = shape
-    peer_format = weight_format if weight_format in TORCH_TYPES else WeightFormat.BF16
-    mine = matrices(weight_format, rows, columns)
-    others = torch_weights(TORCH_TYPES[peer_format], rows, columns)
-    x = torch.randn(n, columns)
-    x_of_peer = x.to(TORCH_TYPES[peer_format])
-    times = compare(
-        lambda: kernels.linear(x, next(mine)),
-        lambda: torch.nn.functional.linear(x_of_peer, next(others)),
-        limit,
-    )
-    is_decode = n == 1
-    num_bytes = matrix_bytes(weight_format, rows, columns)
-    peer_bytes = matrix_bytes(peer_format, rows, columns)
-    return Row(
-        what=f"linear {weight_format} {n} x {columns} -> {rows}",
-        unit="GB/s" if is_decode else "1000 rows/s",
-        ours=(num_bytes / 1e9 if is_decode else n / 1e3) / times.ours_s,
-        peer=(peer_bytes / 1e9 if is_decode else n / 1e3) / times.peer_s,
-        peer_name=f"torch {peer_format}",
-        ratio=times.ratio,
-        weight_gb_per_s=num_bytes / 1e9 / times.ours_s,
-        target="ratio at least 1" if is_decode else "none yet",
+    """Run both sides in turn; ``theirs`` returns its own seconds. Rates are calls per second."""
+    ours(), theirs()
+    pairs = [(seconds(ours), theirs()) for _ in range(bench.num_pairs)]
+    ratio = statistics.median(theirs_s / ours_s for ours_s, theirs_s in pairs)
+    return reporting.row(
+        what=what,
+        ours=1 / statistics.median(ours_s for ours_s, _ in pairs),
+        peer=1 / statistics.median(theirs_s for _, theirs_s in pairs),
+        ratio=round(ratio, 3),
+        target=f"{least} x",
+        is_reached=ratio >= least,
     )
 
 
-def slots(layout: ExpertLayout) -> Iterator[tuple[int, Slot]]:
-    """Return, in turn, numbered copies of one random expert, together larger than the caches."""
-    random = np.random.default_rng(0)
-    record = np.zeros(layout.record_bytes, np.uint8)
-    for part in layout.parts.values():
-        weights = random.standard_normal((part.rows, part.columns), dtype=np.float32)
-        end = part.offset_bytes + part.num_bytes
-        record[part.offset_bytes : end] = pack(part.format, weights * np.float32(0.02))
-    num_copies = max(2 * TOP_K, TOTAL_BYTES // layout.record_bytes)
-    return itertools.cycle(
-        [(number, Slot.from_buffer(record.copy())) for number in range(num_copies)]
+def model_rows(
+    bench: Bench, sides: list[Side], kind: str, shape: Shape, name: str, targets: dict[str, float]
+) -> Iterator[Row]:
+    """Measure decoding, and prompts where there is a target, of one shape in one format."""
+    ids = [random.randrange(shape.vocabulary) for _ in range(512)]
+    model = RandomModel(bench.kernels, FORMATS[kind], shape)
+    with tempfile.TemporaryDirectory(prefix="larder-bench-") as folder:
+        path = Path(folder) / "random.gguf"
+        peer.write_model(path, shape, kind)
+        for side, threads in itertools.product(sides, sorted({1, usable_cores()})):
+            with peer.PeerProcess(peer.environment(side.flavour)) as process:
+                bench.use(side.instruction_set, threads)
+                works = {
+                    "decode": (
+                        lambda: model.decode(DECODED_TOKENS, 5),
+                        lambda each=process: each.decode(DECODED_TOKENS, 5),
+                        DECODED_TOKENS,
+                    ),
+                    "prompt of 32": (
+                        lambda: model.prompt(ids[:32]),
+                        lambda each=process: each.prompt(ids[:32]),
+                        32,
+                    ),
+                    "prompt of 512": (
+                        lambda: model.prompt(ids),
+                        lambda each=process: each.prompt(ids),
+                        512,
+                    ),
+                }
+                for work, least in targets.items():
+                    ours, theirs, tokens = works[work]
+                    settings = best_settings(process, path, threads, theirs)
+                    process.load(path, settings)
+                    sets = f"{side.instruction_set} / peer {side.flavour}"
+                    formats = f"{FORMATS[kind]} / {kind}"
+                    what = f"{name}, {work}, tokens/s, {formats}, {threads} thread(s), {sets}"
+                    row = paired_row(bench, what, ours, theirs, least)
+                    row["ours"] = round(row["ours"] * tokens, 1)
+                    row["peer"] = round(row["peer"] * tokens, 1)
+                    row["peer_settings"] = str(settings)
+                    yield row
+
+
+def all_rows(bench: Bench, sides: list[Side], *, has_peer: bool) -> Iterator[Row]:
+    """Measure everything, row by row."""
+    for side in sides:
+        for weight_format in (WeightFormat.Q4_G32, WeightFormat.Q8_G32, WeightFormat.MXFP4):
+            for threads in sorted({1, usable_cores()}):
+                bench.use(side.instruction_set, threads)
+                yield from gemv_rows(bench, weight_format, threads, side.instruction_set)
+                gc.collect()
+    if not has_peer:
+        return
+    prompts = {"prompt of 512": 2.0, "prompt of 32": 1.5}
+    for kind, targets in (
+        ("Q4_0", {"decode": 1.3, **prompts}),
+        ("Q4_K", {"decode": 1.3}),
+        ("Q8_0", {"decode": 1.15}),
+    ):
+        yield from model_rows(bench, sides, kind, QWEN3_30B, "Qwen3-30B-A3B", targets)
+        gc.collect()
+    for name, kind in (
+        ("gpt-oss-20b", "MXFP4"),
+        ("DeepSeek-V2-Lite", "Q4_0"),
+        ("Mixtral-8x7B", "Q4_0"),
+    ):
+        targets = {"decode": 1.0, "prompt of 32": 1.0}
+        yield from model_rows(bench, sides[:1], kind, SHAPES[name], name, targets)
+        gc.collect()
+
+
+def line_of(row: Row) -> str:
+    """Return a row as it is printed."""
+    beside = "" if row["peer"] is None else f"  peer {row['peer']:8.1f}"
+    ratio = "" if row["ratio"] is None else f"  ratio {row['ratio']:5.2f}"
+    share = "" if row["limit_share"] is None else f"  {row['limit_share']:.0%}"
+    verdict = "reached" if row["is_reached"] else "MISSED"
+    return (
+        f"{row['what']:<88} {row['ours']:8.1f}{beside}{ratio}{share}  ({row['target']}: {verdict})"
     )
-
-
-def torch_experts() -> Callable[[], torch.Tensor]:
-    """Return torch's work for a token's experts in bf16, other experts in every call."""
-    shapes = ((WIDTH, HIDDEN), (WIDTH, HIDDEN), (HIDDEN, WIDTH))
-    num_copies = max(2 * TOP_K, TOTAL_BYTES // (2 * 3 * HIDDEN * WIDTH))
-    experts = itertools.cycle(
-        [[(torch.randn(shape) * 0.02).bfloat16() for shape in shapes] for _ in range(num_copies)]
-    )
-    x = torch.randn(1, HIDDEN).bfloat16()
-
-    def token() -> torch.Tensor:
-        out = torch.zeros(1, HIDDEN, dtype=torch.bfloat16)
-        linear = torch.nn.functional.linear
-        for gate, up, down in itertools.islice(experts, TOP_K):
-            hidden = torch.nn.functional.silu(linear(x, gate)) * linear(x, up)
-            out += 0.125 * linear(hidden, down)
-        return out
-
-    return token
-
-
-def experts_row(kernels: Kernels, limit: PlainRead, weight_format: WeightFormat) -> Row:
-    """Measure one token's top-k experts, other ones in every call."""
-    layout = expert_layout(weight_format, HIDDEN, WIDTH)
-    turn = slots(layout)
-    x, weights, out = torch.randn(1, HIDDEN), torch.full((1, TOP_K), 0.125), torch.zeros(1, HIDDEN)
-
-    def token() -> None:
-        chosen = sorted(itertools.islice(turn, TOP_K), key=lambda pair: pair[0])
-        ids = torch.tensor([[number for number, _ in chosen]], dtype=torch.int32)
-        kernels.experts(x, layout, chosen, ids, weights, out)
-
-    times = compare(token, torch_experts(), limit)
-    num_bytes = TOP_K * sum(part.num_bytes for part in layout.parts.values())
-    return Row(
-        what=f"experts {weight_format} 1 token, {TOP_K} of {HIDDEN} x {WIDTH}",
-        unit="GB/s",
-        ours=num_bytes / 1e9 / times.ours_s,
-        peer=TOP_K * 6 * HIDDEN * WIDTH / 1e9 / times.peer_s,
-        peer_name="torch bf16",
-        ratio=times.ratio,
-        weight_gb_per_s=num_bytes / 1e9 / times.ours_s,
-        target="ratio at least 1",
-    )
-
-
-def machine() -> dict[str, str | int | float]:
-    """Return what describes this machine, its name left out."""
-    model = platform.processor() or platform.machine()
-    facts = Path("/proc/cpuinfo")
-    if facts.exists():
-        lines = facts.read_text(encoding="utf-8").splitlines()
-        model = next(
-            (x.partition(":")[2].strip() for x in lines if x.startswith("model name")), model
-        )
-    return {
-        "processor": model,
-        "cores": usable_cores(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "load_before": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else -1.0,
-        "torch": torch.__version__,
-    }
 
 
 def main() -> None:
     """Measure, print and write the table."""
-    about, kernels = machine(), choose_kernels()
-    torch.set_num_threads(usable_cores())
-    limit = PlainRead()
-    rows = [
-        *(
-            linear_row(kernels, limit, weight_format, shape)
-            for shape in ((1, 4096, HIDDEN), (64, 4096, HIDDEN), (1, 49152, 576))
-            for weight_format in (WeightFormat.F32, WeightFormat.BF16, WeightFormat.Q8_G32)
-        ),
-        linear_row(kernels, limit, WeightFormat.Q4_G32, (1, 4096, HIDDEN)),
-        *(
-            experts_row(kernels, limit, weight_format)
-            for weight_format in (WeightFormat.BF16, WeightFormat.Q8_G32, WeightFormat.Q4_G32)
-        ),
-    ]
-    limit_gb_per_s = limit.best_bytes_per_s / 1e9
-    if limit_gb_per_s:
-        rows = [
-            dataclasses.replace(row, limit_share=row.weight_gb_per_s / limit_gb_per_s)
-            for row in rows
-        ]
-    for row in rows:
-        share = "" if row.limit_share is None else f"{row.limit_share:.0%} of plain reading"
-        print(
-            f"{row.what:<44} {row.ours:8.2f} {row.unit:<12} {row.peer_name:<10} {row.peer:8.2f}"
-            f"  ratio {row.ratio:6.2f}  {share}"
-        )
-    report = {
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "machine": about,
-        "kernels": kernels.name,
-        "plain_read_gb_per_s": limit_gb_per_s,
-        "rows": [dataclasses.asdict(row) for row in rows],
-    }
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="three pairs instead of seven")
+    parser.add_argument("--no-peer", action="store_true", help="our own rows alone")
+    options = parser.parse_args()
+    kernels, module = choose_kernels(), load_native()
+    if module is None or not isinstance(kernels, NativeKernels):
+        sys.exit("the native extension is not built: there is nothing to compare")
+    load_before = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else -1.0
+    bench = Bench(kernels, module, 3 if options.quick else 7)
+    sides = [
+        Side(name, flavour)
+        for name, flavour in (("avx2", "avx2"), ("avx512", "native"))
+        if module.select_instruction_set(name)
+    ] or [Side(module.instruction_set(), "native")]
+    if not options.no_peer:
+        for side in sides:
+            peer.environment(side.flavour)
+    rows: list[Row] = []
+    for row in all_rows(bench, sides, has_peer=not options.no_peer):
+        print(line_of(row), flush=True)
+        rows.append(row)
+    path = reporting.write_result(
+        "kernels",
+        rows,
+        load_before=load_before,
+        num_pairs=bench.num_pairs,
+        peer=peer.PACKAGE,
+        sides=[dataclasses.asdict(side) for side in sides],
+    )
+    print(f"written: {path.name}")
 
 
 if __name__ == "__main__":

@@ -160,7 +160,9 @@ class NativeModule(Protocol):
     def add_gated(self, out: int, x: int, logits: int, n: int, width: int, /) -> None:
         """Add ``sigmoid(logits) * x`` row by row."""
 
-    def read_bandwidth(self, data: int, num_bytes: int, num_threads: int, /) -> float:
+    def read_bandwidth(
+        self, data: int, num_bytes: int, num_threads: int, chunk_bytes: int, /
+    ) -> float:
         """Read memory once with some threads; returns bytes per second."""
 
     def instruction_set(self) -> str:
@@ -199,7 +201,13 @@ def load_native() -> NativeModule | None:
     return native_outcome().module
 
 
-def read_bandwidth(address: int, num_bytes: int, num_threads: int) -> float | None:
+def read_bandwidth(
+    address: int, num_bytes: int, num_threads: int, chunk_bytes: int = 1 << 20
+) -> float | None:
     """Return the bytes per second at which threads read memory, None without the extension."""
     module = load_native()
-    return None if module is None else module.read_bandwidth(address, num_bytes, num_threads)
+    return (
+        None
+        if module is None
+        else module.read_bandwidth(address, num_bytes, num_threads, chunk_bytes)
+    )

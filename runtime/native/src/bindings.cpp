@@ -139,8 +139,11 @@ void run_add_gated(uint64_t out, uint64_t x, uint64_t logits, int64_t n, int64_t
     add_gated(room_at(out), floats_at(x), floats_at(logits), n, width);
 }
 
-double run_read_bandwidth(uint64_t data, int64_t num_bytes, int num_threads) {
-    return read_bandwidth(reinterpret_cast<const uint8_t*>(data), num_bytes, num_threads);
+double run_read_bandwidth(uint64_t data, int64_t num_bytes, int num_threads, int64_t chunk_bytes) {
+    if (num_bytes < 1 || num_threads < 1 || chunk_bytes < 1)
+        throw std::invalid_argument("read_bandwidth: nothing to read");
+    return read_bandwidth(reinterpret_cast<const uint8_t*>(data), num_bytes, num_threads,
+                          chunk_bytes);
 }
 
 }  // namespace

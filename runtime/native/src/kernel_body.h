@@ -27,6 +27,7 @@ const KernelTable& LARDER_TABLE() {
         activate,
         exponentials,
         accumulate,
+        read_through,
     };
     return kernels;
 }

@@ -198,5 +198,17 @@ void dot_quads(const Weights& weights, int64_t first_row, int64_t num_rows,
     }
 }
 
+// Read a run of memory and make a byte of it, so that no load can be left out.
+uint8_t read_through(const uint8_t* data, int64_t num_bytes) {
+    constexpr int kChains = 4;
+    Bytes chains[kChains];
+    for (int c = 0; c < kChains; ++c) chains[c] = load_bytes(data);
+    for (int64_t i = 0; i + 32 * kChains <= num_bytes; i += 32 * kChains)
+        for (int c = 0; c < kChains; ++c)
+            chains[c] = mix_bytes(chains[c], load_bytes(data + i + 32 * c));
+    for (int c = 1; c < kChains; ++c) chains[0] = mix_bytes(chains[0], chains[c]);
+    return first_byte(chains[0]);
+}
+
 }  // namespace
 }  // namespace larder

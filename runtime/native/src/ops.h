@@ -62,7 +62,7 @@ void add_gated(float* out, const float* x, const float* logits, int64_t n, int64
 void route(const float* logits, int64_t n, int64_t num_experts, int64_t k, bool is_normalised,
            int32_t* ids, float* weights);
 
-// Bytes per second at which `num_threads` threads read a buffer once.
-double read_bandwidth(const uint8_t* data, int64_t num_bytes, int num_threads);
+// Bytes per second at which `num_threads` threads read a buffer once, chunk by chunk.
+double read_bandwidth(const uint8_t* data, int64_t num_bytes, int num_threads, int64_t chunk_bytes);
 
 }  // namespace larder

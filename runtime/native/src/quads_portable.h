@@ -35,6 +35,10 @@ inline Bytes load_bytes(const uint8_t* p) {
 inline Bytes same_quad(const uint8_t* p) {
     return fill<Bytes>([p](int i) { return p[i % 4]; });
 }
+inline Bytes mix_bytes(const Bytes& a, const Bytes& b) {
+    return fill<Bytes>([&](int i) { return static_cast<uint8_t>(a.lane[i] ^ b.lane[i]); });
+}
+inline uint8_t first_byte(const Bytes& a) { return a.lane[0]; }
 inline Bytes low_nibbles(const Bytes& a) {
     return fill<Bytes>([&a](int i) { return static_cast<uint8_t>(a.lane[i] & 15); });
 }

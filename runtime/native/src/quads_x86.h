@@ -22,6 +22,8 @@ inline Bytes same_quad(const uint8_t* p) {
     std::memcpy(&four, p, sizeof four);
     return _mm256_set1_epi32(four);
 }
+inline Bytes mix_bytes(Bytes a, Bytes b) { return _mm256_xor_si256(a, b); }
+inline uint8_t first_byte(Bytes a) { return static_cast<uint8_t>(_mm256_extract_epi8(a, 0)); }
 inline Bytes low_nibbles(Bytes pairs) { return _mm256_and_si256(pairs, _mm256_set1_epi8(15)); }
 inline Bytes high_nibbles(Bytes pairs) {
     return _mm256_and_si256(_mm256_srli_epi16(pairs, 4), _mm256_set1_epi8(15));

@@ -77,6 +77,9 @@ struct KernelTable {
     // out[i][c] += sum over t of weights[i][t] * values[t * stride + c], t ascending.
     void (*accumulate)(const float* const* weights, int64_t num_x, const float* values,
                        int64_t stride, int64_t num_tokens, int64_t width, float* const* out);
+
+    // Plainly read at least 32 bytes, all of them if they are a multiple of 128.
+    uint8_t (*read_through)(const uint8_t* data, int64_t num_bytes);
 };
 
 const KernelTable& portable_table();

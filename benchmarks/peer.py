@@ -1,0 +1,206 @@
+"""llama.cpp as the peer of the kernels: its environment, its model files, its process.
+
+It is built once for this processor into an environment of its own under build/, from the sources of
+`llama-cpp-python`; a second build leaves out everything beyond AVX2.
+"""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+from typing import Any, Self
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+from model_shapes import Shape
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "llama-cpp-python==0.3.36"
+_AVX2_ONLY = "-DGGML_NATIVE=OFF -DGGML_AVX=ON -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON"
+FLAVOURS = {"native": "-DGGML_NATIVE=ON", "avx2": f"{_AVX2_ONLY} -DGGML_BMI2=ON"}
+"""Builds: for all that this processor has, and for AVX2 alone."""
+TYPES = {
+    "Q4_0": gguf.GGMLQuantizationType.Q4_0,
+    "Q8_0": gguf.GGMLQuantizationType.Q8_0,
+    "Q4_K": gguf.GGMLQuantizationType.Q4_K,
+    "MXFP4": gguf.GGMLQuantizationType.MXFP4,
+}
+_FILE_TYPES = {"Q4_0": 2, "Q8_0": 7, "Q4_K": 14, "MXFP4": 38}
+_TILE_BLOCKS = 1 << 16
+Bytes = npt.NDArray[np.uint8]
+
+
+def environment(flavour: str) -> Path:
+    """Return the Python of a build of the peer, making it the first time (15 to 20 minutes)."""
+    folder = ROOT / "build" / ("peer" if flavour == "native" else f"peer-{flavour}")
+    bin_folder = "Scripts" if os.name == "nt" else "bin"
+    python = folder / "venv" / bin_folder / ("python.exe" if os.name == "nt" else "python")
+    if (
+        python.exists()
+        and subprocess.call([str(python), "-c", "import llama_cpp"], stderr=subprocess.DEVNULL) == 0
+    ):
+        return python
+    print(f"building the peer ({flavour}); this takes 15 to 20 minutes", flush=True)
+    venv.create(folder / "venv", with_pip=True)
+    variables = os.environ | {"CMAKE_ARGS": f"{FLAVOURS[flavour]} -DLLAVA_BUILD=OFF"}
+    command = [str(python), "-m", "pip", "install", "--no-cache-dir", "--no-binary"]
+    log = folder / "build.log"
+    with log.open("wb") as output:
+        code = subprocess.call(
+            [*command, "llama-cpp-python", PACKAGE], env=variables, stdout=output, stderr=output
+        )
+    if code:
+        sys.exit(f"the peer could not be built; {log.relative_to(ROOT)} says why")
+    return python
+
+
+def _blocks(kind: str, num_blocks: int) -> Bytes:
+    """Return random blocks of a type, with scales that keep a random model finite."""
+    random = np.random.default_rng(0)
+    size = gguf.GGML_QUANT_SIZES[TYPES[kind]][1]
+    data = random.integers(0, 256, (num_blocks, size), dtype=np.uint8)
+    scale = np.frombuffer(np.float16(0.001 if kind == "Q8_0" else 0.01).tobytes(), np.uint8)
+    if kind == "MXFP4":
+        data[:, 0] = 120
+    else:
+        data[:, :2] = scale
+    if kind == "Q4_K":
+        data[:, :2] = np.frombuffer(np.float16(0.0003).tobytes(), np.uint8)
+        data[:, 2:4] = np.frombuffer(np.float16(0.002).tobytes(), np.uint8)
+    return data
+
+
+def _filled(tile: Bytes, kind: str, *shape: int) -> Bytes:
+    """Return a quantised tensor of a shape out of repeated blocks, in bytes."""
+    per_block, block_bytes = gguf.GGML_QUANT_SIZES[TYPES[kind]]
+    row_bytes = shape[-1] // per_block * block_bytes
+    total = int(np.prod(shape[:-1])) * row_bytes
+    flat = np.resize(tile.reshape(-1), total)
+    return flat.reshape(*shape[:-1], row_bytes)
+
+
+def write_model(path: Path, shape: Shape, kind: str) -> None:
+    """Write a random model of a shape in GGUF, all its matrices in one type, the router in f32."""
+    writer = gguf.GGUFWriter(str(path), "qwen3moe")
+    writer.add_name("random")
+    writer.add_file_type(_FILE_TYPES[kind])
+    writer.add_block_count(shape.num_layers)
+    writer.add_context_length(4096)
+    writer.add_embedding_length(shape.hidden)
+    writer.add_feed_forward_length(shape.width)
+    writer.add_expert_feed_forward_length(shape.width)
+    writer.add_head_count(shape.num_heads)
+    writer.add_head_count_kv(shape.num_kv_heads)
+    writer.add_key_length(shape.head_dim)
+    writer.add_value_length(shape.head_dim)
+    writer.add_rope_freq_base(1e6)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_expert_count(shape.num_experts)
+    writer.add_expert_used_count(shape.top_k)
+    writer.add_vocab_size(shape.vocabulary)
+    writer.add_tokenizer_model("no_vocab")
+    tile, random = _blocks(kind, _TILE_BLOCKS), np.random.default_rng(1)
+
+    def add(name: str, *rows: int) -> None:
+        writer.add_tensor(name, _filled(tile, kind, *rows), raw_dtype=TYPES[kind])
+
+    def ones(name: str, width: int) -> None:
+        writer.add_tensor(name, np.ones(width, np.float32))
+
+    hidden, experts, width = shape.hidden, shape.num_experts, shape.width
+    queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
+    add("token_embd.weight", shape.vocabulary, hidden)
+    add("output.weight", shape.vocabulary, hidden)
+    ones("output_norm.weight", hidden)
+    for layer in range(shape.num_layers):
+        name = f"blk.{layer}"
+        add(f"{name}.attn_q.weight", queries, hidden)
+        add(f"{name}.attn_k.weight", keys, hidden)
+        add(f"{name}.attn_v.weight", keys, hidden)
+        add(f"{name}.attn_output.weight", hidden, queries)
+        for part, size in (("attn_norm", hidden), ("ffn_norm", hidden)):
+            ones(f"{name}.{part}.weight", size)
+        for part in ("attn_q_norm", "attn_k_norm"):
+            ones(f"{name}.{part}.weight", shape.head_dim)
+        router = random.standard_normal((experts, hidden), dtype=np.float32) * np.float32(0.05)
+        writer.add_tensor(f"{name}.ffn_gate_inp.weight", router)
+        add(f"{name}.ffn_gate_exps.weight", experts, width, hidden)
+        add(f"{name}.ffn_up_exps.weight", experts, width, hidden)
+        add(f"{name}.ffn_down_exps.weight", experts, hidden, width)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How the peer is run."""
+
+    is_repacked: bool
+    has_flash: bool
+    threads: int
+    ubatch: int = 512
+
+    def __str__(self) -> str:
+        """Return what stands in the table."""
+        weights = "repacked" if self.is_repacked else "mapped"
+        return f"{weights}, flash attention {'on' if self.has_flash else 'off'}, {self.ubatch}"
+
+
+class PeerProcess:
+    """The peer, asked by lines; closed with the block that it is used in."""
+
+    def __init__(self, python: Path) -> None:
+        self._process = subprocess.Popen(
+            [str(python), str(Path(__file__).with_name("peer_process.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"OMP_WAIT_POLICY": "active", "GOMP_SPINCOUNT": "20000"},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write('{"close": true}\n')
+        self._process.stdin.close()
+        self._process.wait(60)
+
+    def load(self, path: Path, settings: Settings) -> str:
+        """Load a model; return what the peer says of this processor."""
+        wish = {
+            "load": str(path),
+            "repack": settings.is_repacked,
+            "flash": settings.has_flash,
+            "threads": settings.threads,
+            "ubatch": settings.ubatch,
+        }
+        return str(self._ask(wish)["info"])
+
+    def prompt(self, ids: list[int]) -> float:
+        """Return the seconds of a prompt."""
+        return float(self._ask({"prompt": ids})["seconds"])
+
+    def decode(self, count: int, first: int) -> float:
+        """Return the seconds of some tokens one by one."""
+        return float(self._ask({"decode": count, "first": first})["seconds"])
+
+    def _ask(self, wish: dict[str, Any]) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(wish) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit(f"the peer ended with status {self._process.wait()}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            sys.exit(f"the peer: {answer['error']}")
+        return answer

@@ -1,0 +1,134 @@
+"""The peer in its own process: llama.cpp through llama-cpp-python, driven by lines on stdin.
+
+Started with the Python of the peer's environment, which has no other package of ours. Each line is
+a JSON object; each answer is one line of JSON:
+
+    {"load": path, "repack": bool, "flash": bool, "threads": n, "ubatch": n}   -> {"info": ...}
+    {"prompt": [ids]}                 a whole prompt from nothing               -> {"seconds": s}
+    {"decode": n, "first": id}        n tokens one by one, the likeliest each   -> {"seconds": s}
+    {"close": true}
+"""
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import sys
+import time
+from types import ModuleType
+from typing import Any
+
+
+class Peer:
+    """One loaded model with one context."""
+
+    def __init__(self, library: ModuleType) -> None:
+        self._library = library
+        self._model: Any = None
+        self._context: Any = None
+        self._loaded: tuple[object, ...] = ()
+        self._num_vocabulary = 0
+
+    def load(self, wish: dict[str, Any]) -> dict[str, Any]:
+        """Make a context with the settings asked for, on the model that is loaded if it fits."""
+        library = self._library
+        wanted = (wish["load"], bool(wish["repack"]))
+        if wanted != self._loaded:
+            self.close()
+            parameters = library.llama_model_default_params()
+            parameters.use_mmap = True
+            parameters.use_extra_bufts = wanted[1]
+            self._model = library.llama_model_load_from_file(wish["load"].encode(), parameters)
+            if not self._model:
+                return {"error": "the model could not be loaded"}
+            self._loaded = wanted
+        elif self._context:
+            library.llama_free(self._context)
+            self._context = None
+        settings = library.llama_context_default_params()
+        settings.n_ctx = 1024
+        settings.n_batch = 512
+        settings.n_ubatch = wish["ubatch"]
+        settings.n_threads = settings.n_threads_batch = wish["threads"]
+        settings.flash_attn_type = 1 if wish["flash"] else 0
+        settings.no_perf = True
+        self._context = library.llama_init_from_model(self._model, settings)
+        if not self._context:
+            return {"error": "no context could be made"}
+        vocabulary = library.llama_model_get_vocab(self._model)
+        self._num_vocabulary = library.llama_vocab_n_tokens(vocabulary)
+        return {"info": library.llama_print_system_info().decode()}
+
+    def prompt(self, ids: list[int]) -> dict[str, Any]:
+        """Put a prompt through the model, from an empty cache."""
+        self._clear()
+        start = time.perf_counter()
+        self._feed(ids)
+        self._likeliest()
+        return {"seconds": time.perf_counter() - start}
+
+    def decode(self, count: int, first: int) -> dict[str, Any]:
+        """Decode greedily from one token on."""
+        self._clear()
+        token = first
+        start = time.perf_counter()
+        for _ in range(count):
+            self._feed([token])
+            token = self._likeliest()
+        return {"seconds": time.perf_counter() - start}
+
+    def close(self) -> None:
+        """Free model and context."""
+        if self._context:
+            self._library.llama_free(self._context)
+        if self._model:
+            self._library.llama_model_free(self._model)
+        self._context = self._model = None
+        self._loaded = ()
+
+    def _clear(self) -> None:
+        self._library.llama_memory_clear(self._library.llama_get_memory(self._context), False)
+
+    def _feed(self, ids: list[int]) -> None:
+        tokens = (ctypes.c_int32 * len(ids))(*ids)
+        batch = self._library.llama_batch_get_one(tokens, len(ids))
+        if self._library.llama_decode(self._context, batch):
+            raise RuntimeError("llama_decode failed")
+
+    def _likeliest(self) -> int:
+        numpy = importlib.import_module("numpy")
+        logits = self._library.llama_get_logits_ith(self._context, -1)
+        return int(numpy.ctypeslib.as_array(logits, (self._num_vocabulary,)).argmax())
+
+
+def answer(peer: Peer, wish: dict[str, Any]) -> dict[str, Any]:
+    """Do what one line asks."""
+    if "load" in wish:
+        return peer.load(wish)
+    if "prompt" in wish:
+        return peer.prompt(wish["prompt"])
+    return peer.decode(wish["decode"], wish["first"])
+
+
+def main() -> None:
+    """Answer lines until one says close."""
+    # What the library says goes nowhere; answers have a channel of their own.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):  # noqa: PTH123
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+        library = importlib.import_module("llama_cpp.llama_cpp")
+        library.llama_backend_init()
+        peer = Peer(library)
+        for line in sys.stdin:
+            wish = json.loads(line)
+            if wish.get("close"):
+                break
+            answers.write(json.dumps(answer(peer, wish)) + "\n")
+            answers.flush()
+        peer.close()
+
+
+if __name__ == "__main__":
+    main()
