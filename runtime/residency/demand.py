@@ -4,7 +4,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from runtime.residency.lanes import ReadLanes, ReadOutcome
+from runtime.residency.lanes import DemandedReads, ReadLanes
 from runtime.residency.places import RamPlaces
 from runtime.spec.tensors import ExpertId
 
@@ -16,12 +16,8 @@ TakeBack = Callable[[int, int, bool], None]
 class _Read:
     expert: int
     slot: int
-    outcome: ReadOutcome
-
-    @property
-    def is_good(self) -> bool:
-        """Whether a finished read filled the slot."""
-        return self.outcome.exception() is None and self.outcome.result() is None
+    reads: DemandedReads
+    number: int
 
 
 class Demand:
@@ -58,12 +54,12 @@ class Demand:
     def is_there(self, expert: int) -> bool:
         """Whether an expert can be taken without waiting."""
         read = self._reads.get(expert)
-        return read is not None and read.outcome.done()
+        return read is not None and read.reads.is_done(read.number)
 
     def take(self, expert: int) -> int:
         """Wait for an expert and return its slot; raises ``LarderError`` if it was not read."""
         read = self._reads[expert]
-        error = read.outcome.result()
+        error = read.reads.wait(read.number)
         if error is not None:
             raise error
         self._used.append(self._reads.pop(expert))
@@ -77,14 +73,28 @@ class Demand:
         self._request()
 
     def close(self) -> None:
-        """Wait for everything that was requested and give it back, computed or not."""
-        for read in (*self._used, *self._reads.values()):
-            self._take_back(read.expert, read.slot, read.is_good)
-        self._used.clear()
-        self._reads.clear()
+        """Give everything back that was requested, computed or not; reads in flight are ended."""
+        used, self._used = self._used, []
+        for read in used:
+            self._take_back(read.expert, read.slot, True)
+        left, self._reads = self._reads, {}
+        for read in left.values():
+            read.reads.abandon()
+        for read in left.values():
+            is_good = read.reads.wait(read.number) is None
+            self._take_back(read.expert, read.slot, is_good)
 
     def _request(self) -> None:
-        while self._waiting and self._places.num_free:
-            expert, slot = self._waiting.popleft(), self._places.take()
-            outcome = self._lanes.demand(ExpertId(self._layer, expert), self._places.view(slot))
-            self._reads[expert] = _Read(expert, slot, outcome)
+        num_reads = min(len(self._waiting), self._places.num_free)
+        if not num_reads:
+            return
+        experts = [self._waiting.popleft() for _ in range(num_reads)]
+        slots = [self._places.take() for _ in experts]
+        reads = self._lanes.demand(
+            [
+                (ExpertId(self._layer, expert), self._places.view(slot))
+                for expert, slot in zip(experts, slots, strict=True)
+            ]
+        )
+        for number, (expert, slot) in enumerate(zip(experts, slots, strict=True)):
+            self._reads[expert] = _Read(expert, slot, reads, number)

@@ -1,7 +1,8 @@
 """Two lanes of reads from the drive: what a computation waits for, and everything else."""
 
+import enum
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from runtime.errors import LarderError
@@ -15,8 +16,84 @@ NUM_BACKGROUND_READERS = 2
 
 Arrived = Callable[[ExpertId], None]
 """Called by a reader's thread when an expert lies in its slot."""
+
+
+class AbandonedError(Exception):
+    """A read that was not begun because an earlier one failed."""
+
+
+class _Pending(enum.Enum):
+    """What stands for the outcome of a read that has not ended."""
+
+    PENDING = enum.auto()
+
+
+_PENDING = _Pending.PENDING
 ReadOutcome = Future[LarderError | None]
 """What went wrong with a read, None if nothing did."""
+
+
+class DemandedReads:
+    """Reads that a computation waits for, begun in their order by readers and by whoever waits.
+
+    Threads: ``is_done``, ``wait`` and ``abandon`` belong to the engine thread; ``read_some`` runs
+    in several at once.
+    """
+
+    def __init__(
+        self,
+        work: Sequence[tuple[ExpertId, memoryview]],
+        read: Callable[[ExpertId, memoryview], LarderError | None],
+        forget: Callable[[], None],
+    ) -> None:
+        """``read`` reads and counts one; ``forget`` counts one that is not read."""
+        self._work = work
+        self._read = read
+        self._forget = forget
+        # Taking a number from it is one step that no other thread can come between.
+        self._numbers = iter(range(len(work)))
+        self._outcomes: list[BaseException | _Pending | None] = [_PENDING] * len(work)
+        self._changed = threading.Condition(threading.Lock())
+
+    def read_some(self) -> None:
+        """Read until every read has begun."""
+        for number in self._numbers:
+            self._read_one(number)
+
+    def is_done(self, number: int) -> bool:
+        """Whether a read has ended."""
+        return self._outcomes[number] is not _PENDING
+
+    def wait(self, number: int) -> BaseException | None:
+        """Wait until a read has ended, taking part until then; return what went wrong with it."""
+        while self._outcomes[number] is _PENDING:
+            mine = next(self._numbers, None)
+            if mine is not None:
+                self._read_one(mine)
+                continue
+            with self._changed:
+                while self._outcomes[number] is _PENDING:
+                    self._changed.wait()
+        outcome = self._outcomes[number]
+        assert not isinstance(outcome, _Pending)
+        return outcome
+
+    def abandon(self) -> None:
+        """Leave what has not begun; it counts as failed."""
+        for number in self._numbers:
+            self._forget()
+            self._outcomes[number] = AbandonedError()
+
+    def _read_one(self, number: int) -> None:
+        outcome: BaseException | None
+        try:
+            outcome = self._read(*self._work[number])
+        except BaseException as bug:  # noqa: BLE001
+            # It is raised in the thread that waits.
+            outcome = bug
+        with self._changed:
+            self._outcomes[number] = outcome
+            self._changed.notify()
 
 
 class ReadLanes:
@@ -37,12 +114,15 @@ class ReadLanes:
         self._quiet.set()
         self._is_closing = False
 
-    def demand(self, expert: ExpertId, target: memoryview) -> ReadOutcome:
-        """Ask for a target to be filled as soon as possible, after those that were asked before."""
+    def demand(self, work: Sequence[tuple[ExpertId, memoryview]]) -> DemandedReads:
+        """Ask for targets to be filled as soon as possible, in this order."""
         with self._lock:
-            self._num_demanded += 1
+            self._num_demanded += len(work)
             self._quiet.clear()
-        return self._demand.submit(self._read_demanded, expert, target)
+        reads = DemandedReads(work, self._read_demanded, self._forget_demanded)
+        for _ in range(min(NUM_DEMAND_READERS, len(work))):
+            self._demand.submit(reads.read_some)
+        return reads
 
     def behind(self, expert: ExpertId, target: memoryview, arrived: Arrived) -> ReadOutcome:
         """Ask for a target to be filled in the background.
@@ -63,10 +143,14 @@ class ReadLanes:
         try:
             return self._read(expert, target)
         finally:
-            with self._lock:
-                self._num_demanded -= 1
-                if not self._num_demanded:
-                    self._quiet.set()
+            self._forget_demanded()
+
+    def _forget_demanded(self) -> None:
+        """Count one demanded read less; when none is left, the background goes on."""
+        with self._lock:
+            self._num_demanded -= 1
+            if not self._num_demanded:
+                self._quiet.set()
 
     def _read_behind(
         self, expert: ExpertId, target: memoryview, arrived: Arrived

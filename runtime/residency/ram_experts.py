@@ -197,14 +197,16 @@ class RamExperts:
 
     def _read(self, batch: Sequence[ExpertId]) -> None:
         """Read experts into free slots and wait for them; raise what went wrong first."""
-        reads = []
-        for expert in batch:
-            (slot,) = self.residents.reserve(expert.layer, [expert.expert])
-            reads.append((expert, slot, self._lanes.demand(expert, self.places.view(slot))))
-        errors = []
-        for expert, slot, outcome in reads:
-            errors.append(outcome.exception() or outcome.result())
-            if errors[-1] is None:
+        slots = [
+            slot
+            for expert in batch
+            for slot in self.residents.reserve(expert.layer, [expert.expert])
+        ]
+        views = [self.places.view(slot) for slot in slots]
+        reads = self._lanes.demand(list(zip(batch, views, strict=True)))
+        errors = [reads.wait(number) for number in range(len(batch))]
+        for expert, slot, error in zip(batch, slots, errors, strict=True):
+            if error is None:
                 self.residents.arrive(expert.layer, expert.expert, slot)
             else:
                 self.residents.forget(expert.layer, expert.expert, slot)

@@ -123,7 +123,7 @@ def test_default_on_a_kept_trace_closes_much_of_the_gap_and_never_falls_below(na
 
 @pytest.mark.parametrize("name", NAMES)
 def test_default_on_a_kept_trace_decides_as_it_did(name: str) -> None:
-    trace = kept(name).part(500, 6)
+    trace = kept(name).part(300, 12)
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))
     expected = {key: value for key, value in golden.items() if key.split()[0] == name}
     assert expected

@@ -7,7 +7,7 @@ import pytest
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
 from runtime.residency.filling import Filling, Wanted
-from runtime.residency.lanes import ReadLanes
+from runtime.residency.lanes import NUM_DEMAND_READERS, AbandonedError, ReadLanes
 from runtime.spec.tensors import ExpertId
 from tests.support.dictionary_store import TINY_LAYOUT, DictionaryStore, content
 
@@ -49,6 +49,11 @@ class Bench:
             ]
         )
         return targets
+
+
+def work_of(number: int) -> list[tuple[ExpertId, memoryview]]:
+    """Return so many reads of layer 0."""
+    return [(ExpertId(0, expert), memoryview(bytearray(NUM_BYTES))) for expert in range(number)]
 
 
 def test_filling_everything_arrives_and_is_told_once() -> None:
@@ -105,17 +110,14 @@ def test_filling_what_waits_can_be_called_off_and_what_is_read_is_waited_for() -
 def test_lanes_background_begins_nothing_while_a_demand_read_is_in_flight() -> None:
     store = GatedStore()
     bench = Bench(store)
-    demanded = [
-        bench.lanes.demand(ExpertId(0, expert), memoryview(bytearray(NUM_BYTES)))
-        for expert in range(2)
-    ]
+    demanded = bench.lanes.demand(work_of(2))
     for _ in range(2):
         assert store.begun.acquire(timeout=30)
 
     bench.want(1, 7)
     assert not store.begun.acquire(timeout=0.05)
     store.gate.set()
-    assert [outcome.result(30) for outcome in demanded] == [None, None]
+    assert [demanded.wait(number) for number in range(2)] == [None, None]
 
     assert bench.filling.wait(30)
     assert store.read_experts[-1] == ExpertId(1, 7)
@@ -125,10 +127,8 @@ def test_lanes_background_begins_nothing_while_a_demand_read_is_in_flight() -> N
 def test_lanes_demand_names_what_went_wrong_with_each() -> None:
     lanes = ReadLanes(DictionaryStore(failing=frozenset({ExpertId(0, 1)})))
 
-    outcomes = [
-        lanes.demand(ExpertId(0, expert), memoryview(bytearray(NUM_BYTES))) for expert in range(3)
-    ]
-    errors = [outcome.result(30) for outcome in outcomes]
+    reads = lanes.demand(work_of(3))
+    errors = [reads.wait(number) for number in range(3)]
 
     assert errors[0] is errors[2] is None
     assert isinstance(errors[1], LarderError)
@@ -153,3 +153,31 @@ def test_lanes_close_leaves_what_waits(num_waiting: int) -> None:
     assert not closing.is_alive()
     assert len(store.read_experts) <= num_waiting
     assert bench.filling.wait(0)
+
+
+def test_lanes_demand_abandoned_ends_what_began_and_leaves_the_rest() -> None:
+    store = GatedStore()
+    bench = Bench(store)
+    reads = bench.lanes.demand(work_of(9))
+    for _ in range(NUM_DEMAND_READERS):
+        assert store.begun.acquire(timeout=30)
+
+    reads.abandon()
+    store.gate.set()
+    outcomes = [reads.wait(number) for number in range(9)]
+
+    assert outcomes[:NUM_DEMAND_READERS] == [None] * NUM_DEMAND_READERS
+    assert all(isinstance(outcome, AbandonedError) for outcome in outcomes[NUM_DEMAND_READERS:])
+    assert len(store.read_experts) == NUM_DEMAND_READERS
+    bench.want(1, 7)
+    assert bench.filling.wait(30)
+    assert store.read_experts[-1] == ExpertId(1, 7)
+    bench.lanes.close()
+
+
+def test_lanes_demand_is_read_by_who_waits_where_no_reader_is_left() -> None:
+    lanes = ReadLanes(DictionaryStore())
+    reads = lanes.demand(work_of(1))
+    lanes.close()
+
+    assert reads.wait(0) is None
