@@ -143,6 +143,7 @@ class AnswerView(MessageView):
             self._fold.setArrowType(arrow)
         if self._thinking is None:
             self._thinking = LongText("thought", ChatWords.THOUGHT)
+            self._thinking.setContentsMargins(0, 0, 0, 8)
             self._column.insertWidget(1, self._thinking)
         if is_open:
             self.unfolded.emit()

@@ -134,7 +134,7 @@ class ChatTokenizer:
     def answer_stream(self, opened_by: str = "") -> AnswerStream:
         """Return a new stream that parts the ids of one answer; see ``Prompt.opened_by``."""
         return AnswerStream(
-            self._table.stream(self._marks.shown_ids),
+            self._table.stream(self._marks.shown_ids, frozenset(self.eos_ids)),
             separator_of(has_channels=self._marks.has_channels, opened_by=opened_by),
         )
 

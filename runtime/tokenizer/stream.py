@@ -44,9 +44,14 @@ class DecodeTable:
         self.has_byte_tokens = "ByteFallback" in kinds
         self._byte_of = byte_characters() if self.is_byte_level else {}
 
-    def stream(self, shown_ids: frozenset[int] = frozenset()) -> DecodeStream:
-        """Return a new stream of the fitting kind; special tokens in ``shown_ids`` are shown."""
-        hidden_ids = self.special_ids - shown_ids
+    def stream(
+        self, shown_ids: frozenset[int] = frozenset(), end_ids: frozenset[int] = frozenset()
+    ) -> DecodeStream:
+        """Return a new stream of the fitting kind.
+
+        Special tokens in ``shown_ids`` are shown, others and ``end_ids`` are not.
+        """
+        hidden_ids = (self.special_ids | end_ids) - shown_ids
         if self.is_byte_level:
             return _ByteLevelStream(self, hidden_ids)
         return _WindowStream(self, hidden_ids)

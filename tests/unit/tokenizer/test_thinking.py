@@ -134,11 +134,50 @@ def test_answer_stream_parts_the_ids_of_an_answer(tmp_path: Path) -> None:
         assert whole + stream.finish() == Parted(THINKING, "Paris")
 
 
+def test_answer_stream_end_token_that_is_not_special_is_not_shown(tmp_path: Path) -> None:
+    name = tiny.NOT_SPECIAL[0]
+    folder = tiny.write_folder(tmp_path, tiny.byte_level(), TELLING, eos_token=name)
+    chat = ChatTokenizer.load(folder)
+    end = tiny.id_of(tiny.byte_level(), name)
+    stream = chat.answer_stream()
+    assert stream.push([*spelled("Paris"), end]) + stream.finish() == Parted("", "Paris")
+
+
 def test_marked_text_knows_where_each_id_begins(tmp_path: Path) -> None:
     chat = load(tmp_path, TELLING)
     marked = MarkedText(chat.stream(), spelled("aé<think>b"))
     assert marked.text == "aé<think>b"
     assert marked.starts == [0, 1, 1, 2, 9]
+
+
+@pytest.mark.parametrize(
+    ("name", "token"),
+    [
+        ("ByteDance-Seed-OSS", "<seed:eos>"),
+        ("GLM-4.6", ""),
+        ("GigaChat3-10B-A1.8B", "<|message_sep|>"),
+        ("HuggingFaceTB-SmolLM3-3B", "<|im_end|>"),
+        ("Kimi-K2-Thinking", "<|im_end|>"),
+        ("MiniMax-M2", "[e~["),
+        ("Qwen-Qwen3-0.6B", "<|im_end|>"),
+        ("deepseek-ai-DeepSeek-V3.1", "<｜end▁of▁sentence｜>"),
+        ("ibm-granite-granite-4.0", "<|end_of_text|>"),
+        ("inclusionai-ling-3.0-flash", "<|role_end|>"),
+        ("microsoft-Phi-3.5-mini-instruct", "<|end|>"),
+        ("mistralai-Mistral-Nemo-Instruct-2407", "</s>"),
+        ("openai-gpt-oss-120b", "<|return|>"),
+    ],
+)
+def test_token_that_ends_a_turn_is_found_in_the_template(
+    tmp_path: Path, name: str, token: str
+) -> None:
+    plain = tiny.byte_level()
+    plain.add_special_tokens([token or "<|user|>", "<|end|>", "<|assistant|>"])
+    folder = tiny.write_folder(tmp_path, plain, published(name), eos_token="</s>")
+    for file in ("config.json", "generation_config.json"):
+        (folder / file).write_text("{}")
+    expected = {"</s>", token} - {""}
+    assert set(ChatTokenizer.load(folder).eos_ids) == {tiny.id_of(plain, each) for each in expected}
 
 
 def refusal(folder: Path, template: str, messages: list[ChatMessage]) -> LarderError:
