@@ -12,6 +12,7 @@ import numpy as np
 
 from runtime.inspect.config import ConfigReader
 from runtime.inspect.families.registry import FAMILIES
+from runtime.inspect.families.wrapped import with_text_part
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertId, ExpertPart
 from tests.support.checkpoint_folders import (
@@ -46,13 +47,29 @@ CONFIGS: Mapping[str, dict[str, object]] = {
         "max_position_embeddings": 512,
         "intermediate_size": 96,
     },
+    "qwen3_vl_moe": {
+        "model_type": "qwen3_vl_moe",
+        "tie_word_embeddings": False,
+        "text_config": {
+            "model_type": "qwen3_vl_moe_text",
+            "hidden_size": 64,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "vocab_size": 272,
+            "max_position_embeddings": 512,
+            "num_experts": 5,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 48,
+        },
+    },
 }
 Values = dict[str, np.ndarray]
 
 
 def spec_of(model_type: str) -> ModelSpec:
     """The spec of a tiny config."""
-    reader = ConfigReader(CONFIGS[model_type], "config.json")
+    reader = with_text_part(ConfigReader(CONFIGS[model_type], "config.json"))
     spec = FAMILIES[model_type].read_spec(reader)
     assert not reader.problems
     return spec
