@@ -32,6 +32,7 @@ from runtime.inspect.prepared import (
 from runtime.inspect.quantization import quantization_problems
 from runtime.inspect.report import describe_files, describe_spec, describe_weights
 from runtime.inspect.roles import Roles, assign_roles
+from runtime.inspect.scaled import read_scheme
 from runtime.inspect.shards import read_shards
 from runtime.inspect.weights import weight_problems
 from runtime.protocol.errors import ErrorCode
@@ -76,7 +77,8 @@ def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
         family, spec, problems = _read_spec(place, config)
         problems += quantization_problems(config, place.names)
     shards = read_shards(place.folder, place.names)
-    roles = assign_roles(family, spec, shards) if family and spec else Roles()
+    scheme = read_scheme(config)
+    roles = assign_roles(family, spec, shards, scheme) if family and spec else Roles()
     problems += weight_problems(place, shards, roles)
     problems += tokenizer_problems(place.folder)
     problems += template_problems(place.folder, place.names)

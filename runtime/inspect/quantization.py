@@ -1,13 +1,13 @@
-"""Quantised checkpoints, told by name: only plain numbers are read, all else is refused."""
+"""Quantised checkpoints, told by name: what is not read is refused."""
 
 from collections.abc import Iterable, Mapping
 
 from runtime.errors import LarderError
 from runtime.inspect.config import ConfigReader, spelled
+from runtime.inspect.scaled import QUANTIZED_KEYS, read_scheme
 from runtime.protocol.errors import ErrorCode
 
-READABLE = "bf16, f16, f32"
-_CONFIG_KEYS = ("quantization_config", "compression_config")
+READABLE = "bf16, f16, f32, fp8 (e4m3) with a scale for each block"
 _METHOD_FILES = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
 _PACKED = {".weight_packed": ".weight_scale", ".qweight": ".scales"}
 """Endings of packed weights and of the scales without which they mean nothing."""
@@ -15,7 +15,9 @@ _PACKED = {".weight_packed": ".weight_scale", ".qweight": ".scales"}
 
 def quantization_problems(config: ConfigReader, names: list[str]) -> Iterable[LarderError]:
     """Yield an error naming the method if config or folder say that the weights are quantised."""
-    for key in _CONFIG_KEYS:
+    if read_scheme(config) is not None:
+        return
+    for key in QUANTIZED_KEYS:
         stated = config[key]
         if stated:
             method = _method(stated) if isinstance(stated, dict) else spelled(stated)

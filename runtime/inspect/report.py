@@ -41,7 +41,7 @@ def describe_weights(report: ModelReport, spec: ModelSpec, roles: Roles) -> Mode
         num_active_parameters=dense_parameters + num_layers * spec.top_k * expert_parameters,
         stored_format=min((entry.format for entry in expert.values()), default=min(formats)),
         dense_bytes=sum(entry.num_bytes for entry in roles.dense.values()),
-        expert_bytes=sum(matrix_bytes(entry.format, *entry.shape) for entry in expert.values()),
+        expert_bytes=sum(map(_published_bytes, expert.values())),
     )
 
 
@@ -52,6 +52,13 @@ def describe_files(report: ModelReport, shards: Shards) -> ModelReport:
         file_bytes=sum(header.file_bytes for header in shards.headers.values()),
         num_shards=len(shards.headers),
     )
+
+
+def _published_bytes(entry: TensorEntry) -> int:
+    """Return what one matrix takes in the published files."""
+    if entry.blocks is not None:
+        return math.prod(entry.shape) + entry.blocks.scales.num_bytes
+    return matrix_bytes(entry.format, *entry.shape)
 
 
 def _count(entries: Iterable[TensorEntry]) -> int:

@@ -9,11 +9,12 @@ from runtime.errors import LarderError
 from runtime.inspect.families.base import Family, PartPlace, Shape
 from runtime.inspect.families.shapes import part_shape
 from runtime.inspect.quantization import READABLE, scale_problems
+from runtime.inspect.scaled import FP8_DTYPE, ScaleScheme
 from runtime.inspect.shards import Shards
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry, Weave
+from runtime.spec.tensors import ExpertId, ExpertPart, ScaledBlocks, TensorEntry, Weave
 
 FORMATS = {"F32": WeightFormat.F32, "F16": WeightFormat.F16, "BF16": WeightFormat.BF16}
 MAX_MISSING = 4096
@@ -34,6 +35,8 @@ class Roles:
     """First tensor of each element type that the kernels do not read."""
     lost_bytes: dict[str, int] = dataclasses.field(default_factory=dict)
     """By file that is broken: what its tensors take at least, two bytes a number."""
+    scheme: ScaleScheme | None = None
+    """Where the scales of matrices in eight bits are."""
     refused: set[str] = dataclasses.field(default_factory=set)
     """Needed tensors with which something is wrong, each noted once."""
 
@@ -53,6 +56,35 @@ class Roles:
         whole = self.take(shards, place.name, place.shape)
         return None if whole is None else _part_of(whole, place, shape)
 
+    def _take_scaled(self, shards: Shards, name: str, shape: Shape) -> TensorEntry | None:
+        """Return the entry of a matrix in eight bits whose scales are there."""
+        scheme, (path, tensor) = self.scheme, shards.tensors[name]
+        if scheme is None or len(shape) != 2 or name.endswith(scheme.ending):
+            self.unreadable.setdefault(tensor.dtype, name)
+            return None
+        if tensor.shape != shape:
+            self.mismatched.append((name, spell_shape(tensor.shape), spell_shape(shape)))
+            return None
+        rows, columns = scheme.rows or shape[0], scheme.columns or shape[1]
+        grid: Shape = (-(-shape[0] // rows), -(-shape[1] // columns))
+        scales_name = name + scheme.ending
+        if grid == (1, 1) and scales_name in shards.tensors:
+            # One number is stored as one, or as a list or a table of one.
+            found = shards.tensors[scales_name][1].shape
+            grid = found if math.prod(found) == 1 else grid
+        scales = self.take(shards, scales_name, grid)
+        if scales is None:
+            return None
+        return TensorEntry(
+            name,
+            str(path),
+            tensor.offset_bytes,
+            2 * tensor.num_bytes,
+            WeightFormat.BF16,
+            shape,
+            blocks=ScaledBlocks(scales, rows, columns),
+        )
+
     def _find(self, shards: Shards, name: str, shape: Shape) -> TensorEntry | None:
         found = shards.tensors.get(name)
         if found is None:
@@ -64,6 +96,8 @@ class Roles:
             return None
         path, tensor = found
         weight_format = FORMATS.get(tensor.dtype)
+        if weight_format is None and tensor.dtype == FP8_DTYPE:
+            return self._take_scaled(shards, name, shape)
         if weight_format is None:
             self.unreadable.setdefault(tensor.dtype, name)
             return None
@@ -103,9 +137,11 @@ def _part_of(whole: TensorEntry, place: PartPlace, shape: Shape) -> TensorEntry:
     )
 
 
-def assign_roles(family: Family, spec: ModelSpec, shards: Shards) -> Roles:
-    """Look up every tensor that ``spec`` needs."""
-    roles = Roles()
+def assign_roles(
+    family: Family, spec: ModelSpec, shards: Shards, scheme: ScaleScheme | None = None
+) -> Roles:
+    """Look up every tensor that ``spec`` needs; with a ``scheme`` some may be in eight bits."""
+    roles = Roles(scheme=scheme)
     dense_shapes = family.dense_shapes(spec)
     for name, shape in dense_shapes.items():
         entry = roles.take(shards, name, shape)

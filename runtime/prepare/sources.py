@@ -30,7 +30,7 @@ class Sources:
 
     def __init__(self, inspection: Inspection, recipe: Recipe, work: Progress) -> None:
         self._experts = inspection.experts
-        self._store = CheckpointStore(inspection)
+        self._store = CheckpointStore(inspection, is_widened=True)
         self._recipe = recipe
         self._work = work
         self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS))
@@ -59,21 +59,11 @@ class Sources:
         return lambda tensor: self._expert(ExpertId(layer, numbers[tensor.name]))
 
     def _dense(self, entry: TensorEntry) -> Iterator[memoryview]:
-        """Copy a dense tensor as it is published."""
+        """Copy a dense tensor, widened if it is published in eight bits."""
         buffer = memoryview(bytearray(min(_COPY_BYTES, entry.num_bytes)))
-        for begin in range(0, entry.num_bytes, _COPY_BYTES):
-            target = buffer[: entry.num_bytes - begin]
-            part = TensorEntry(
-                entry.name,
-                entry.file,
-                entry.offset_bytes + begin,
-                target.nbytes,
-                entry.format,
-                entry.shape,
-            )
-            self._store.read_tensor(part, target)
-            yield target
-            self._work.add(target.nbytes)
+        for piece in self._store.tensor_pieces(entry, buffer):
+            yield piece
+            self._work.add(piece.nbytes)
 
     def _expert(self, expert: ExpertId) -> Iterator[memoryview]:
         """Convert one expert, its chunks side by side."""

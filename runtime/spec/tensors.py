@@ -48,6 +48,18 @@ class Weave:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ScaledBlocks:
+    """How a matrix is published in eight bits: blocks of ``rows`` by ``columns``, a scale for each.
+
+    ``scales`` are plain numbers, one for each block, row of blocks after row of blocks.
+    """
+
+    scales: "TensorEntry"
+    rows: int
+    columns: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class TensorEntry:
     """One tensor in one file: ``num_bytes`` from ``offset_bytes`` on, row-major.
 
@@ -63,6 +75,9 @@ class TensorEntry:
     format: WeightFormat
     shape: tuple[int, ...]
     weave: Weave | None = None
+    blocks: ScaledBlocks | None = None
+    """If it is published in eight bits: one byte a number lies at ``offset_bytes``, while format
+    and ``num_bytes`` are those in which the store hands it on."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from collections.abc import Iterator, Mapping
 from runtime.errors import LarderError
 from runtime.inspect.inspection import Inspection
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ExpertId, ExpertLayout, ExpertPart, TensorEntry, expert_layout
 from runtime.store.coalesce import MAX_GAP_BYTES, Extent, Run, coalesce
 from runtime.store.files import WeightFiles
+from runtime.store.scaled import scaled_pieces
 from runtime.store.unweave import unweave
 
 _PARTS = tuple(ExpertPart)
@@ -22,16 +24,24 @@ class CheckpointStore:
     Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
     """
 
-    def __init__(self, inspection: Inspection, *, prefers_direct: bool = True) -> None:
+    def __init__(
+        self, inspection: Inspection, *, prefers_direct: bool = True, is_widened: bool = False
+    ) -> None:
+        """Open the files; ``is_widened``: experts published in eight bits come as f32, not bf16."""
         report, spec = inspection.report, inspection.spec
         if spec is None or report.stored_format is None or report.problems:
             reason = report.problems[0].code if report.problems else "it has no experts"
             raise LarderError(ErrorCode.STORE_INVALID, folder=report.folder, reason=reason)
-        self._layout = expert_layout(report.stored_format, spec.hidden_size, spec.expert_width)
         self._dense = inspection.tensors
         self._experts = inspection.experts
         entries = [entry for parts in self._experts.values() for entry in parts.values()]
-        paths = {entry.file for entry in (*entries, *self._dense.values())}
+        expert_format = report.stored_format
+        if is_widened and entries and all(entry.blocks is not None for entry in entries):
+            expert_format = WeightFormat.F32
+        self._layout = expert_layout(expert_format, spec.hidden_size, spec.expert_width)
+        every = [*entries, *self._dense.values()]
+        scales = [entry.blocks.scales for entry in every if entry.blocks is not None]
+        paths = {entry.file for entry in (*every, *scales)}
         self._files = WeightFiles(sorted(paths), prefers_direct=prefers_direct)
 
     @property
@@ -61,11 +71,18 @@ class CheckpointStore:
         extents = [
             Extent(entry.file, entry.offset_bytes, entry.num_bytes, key)
             for key, entry in enumerate(entries[part] for part in _PARTS)
-            if entry.weave is None
+            if entry.weave is None and entry.blocks is None
         ]
         for run in coalesce(extents):
             self._files.read(run.file, run.offset_bytes, self._targets(run, target))
         self._read_woven(entries, target)
+        for part, entry in entries.items():
+            if entry.blocks is not None:
+                layout = self._layout[part]
+                begin = layout.offset_bytes
+                for piece in scaled_pieces(self._files, entry, layout.format):
+                    target[begin : begin + piece.nbytes] = piece
+                    begin += piece.nbytes
 
     def _read_woven(self, entries: Mapping[ExpertPart, TensorEntry], target: memoryview) -> None:
         """Read each block that holds woven parts once, and copy the parts to their places."""
@@ -83,11 +100,25 @@ class CheckpointStore:
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """Fill ``target`` with a dense tensor's bytes."""
-        self._files.read(entry.file, entry.offset_bytes, [target])
+        if entry.blocks is None:
+            self._files.read(entry.file, entry.offset_bytes, [target])
+            return
+        target, begin = target.cast("B"), 0
+        for piece in scaled_pieces(self._files, entry, entry.format):
+            target[begin : begin + piece.nbytes] = piece
+            begin += piece.nbytes
 
     def tensor_pieces(self, entry: TensorEntry, room: memoryview) -> Iterator[memoryview]:
         """Read a dense tensor in pieces through ``room``; yield each as a part of it."""
-        return self._files.pieces(entry.file, entry.offset_bytes, entry.num_bytes, room)
+        if entry.blocks is None:
+            yield from self._files.pieces(entry.file, entry.offset_bytes, entry.num_bytes, room)
+            return
+        room = room.cast("B")
+        for stripe in scaled_pieces(self._files, entry, entry.format):
+            for begin in range(0, stripe.nbytes, room.nbytes):
+                piece = room[: min(room.nbytes, stripe.nbytes - begin)]
+                piece[:] = stripe[begin : begin + piece.nbytes]
+                yield piece
 
     def close(self) -> None:
         """Close all files; may be called twice."""

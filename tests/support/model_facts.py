@@ -29,6 +29,7 @@ FACTS = {
     "Qwen--Qwen2-57B-A14B": KnownModel(28, 28, 64, 8, 57.4, 14.2, 27525120, 28672),
     "Qwen--Qwen3-235B-A22B": KnownModel(94, 94, 128, 8, 235.1, 22.2, 18874368, 96256),
     "Qwen--Qwen3-235B-A22B-FP8": KnownModel(94, 94, 128, 8, 235.1, 22.2, 18874368, 96256),
+    "Qwen--Qwen3-30B-A3B-FP8": KnownModel(48, 48, 128, 8, 30.5, 3.3, 4718592, 49152),
     "Qwen--Qwen3-30B-A3B": KnownModel(48, 48, 128, 8, 30.5, 3.3, 4718592, 49152),
     "Qwen--Qwen3-Coder-480B-A35B-Instruct": KnownModel(
         62, 62, 160, 8, 480.2, 35.5, 47185920, 126976

@@ -6,6 +6,7 @@ import pytest
 
 from runtime.inspect.families.registry import SUPPORTED
 from runtime.inspect.folder import inspect_folder
+from runtime.inspect.quantization import READABLE
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.values import WeightFormat
 from tests.support.checkpoint_folders import (
@@ -119,7 +120,7 @@ def test_inspect_quantised_model_is_refused_by_method(
     (problem,) = problems_of(folder)
     assert problem.code is ErrorCode.QUANTIZATION_UNSUPPORTED
     assert method in str(problem.parameters["method"])
-    assert problem.parameters["supported"] == "bf16, f16, f32"
+    assert problem.parameters["supported"] == READABLE
 
 
 @pytest.mark.parametrize("name", ["hf_quant_config.json", "quantize_config.json"])

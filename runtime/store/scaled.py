@@ -1,0 +1,142 @@
+"""Matrices published in eight bits (e4m3) with one scale for each block of rows and columns.
+
+A weight is its level times the scale of its block, multiplied in f32 and then rounded once to the
+wanted format. Of each block a table of all 256 weights is made, and looked up for each byte.
+"""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.errors import LarderError
+from runtime.inspect.files import shown
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import ScaledBlocks, TensorEntry
+
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float32]
+Table = npt.NDArray[np.uint32] | npt.NDArray[np.uint16]
+
+_STRIPE_BYTES = 4 << 20
+"""So much of a matrix is read and converted at a time."""
+_NO_NUMBER = 0x7F
+"""The byte that stands for no number; the sign is in the bit above."""
+_LARGEST_LEVEL = 448.0
+_LARGEST_SCALE = float(np.finfo(np.float32).max) / _LARGEST_LEVEL
+
+
+class Reads(Protocol):
+    """What reads ranges of files."""
+
+    def read(self, path: str, offset_bytes: int, targets: list[memoryview]) -> None:
+        """Fill ``targets`` with what begins at an offset."""
+
+
+def e4m3_levels() -> Floats:
+    """Return what each of the 256 bytes stands for."""
+    codes = np.arange(256)
+    exponents, fractions = codes >> 3 & 15, codes & 7
+    # The lowest exponent has no leading one, and the same steps as the next.
+    sizes = np.where(
+        exponents == 0,
+        np.ldexp(fractions / 8, -6),
+        np.ldexp(1 + fractions / 8, exponents - 7),
+    )
+    levels = np.where(codes & 128, -sizes, sizes).astype(np.float32)
+    levels[codes & _NO_NUMBER == _NO_NUMBER] = np.nan
+    return levels
+
+
+def scaled_pieces(
+    files: Reads, entry: TensorEntry, weight_format: WeightFormat
+) -> Iterator[memoryview]:
+    """Yield a matrix in bf16 or f32, some rows at a time, in their order.
+
+    Raises ``LarderError`` that names the tensor for a weight or a scale that is no number, and for
+    a scale that is not above 0.
+    """
+    blocks = entry.blocks
+    assert blocks is not None
+    rows, columns = entry.shape
+    scales = _read_scales(files, blocks, entry.shape)
+    num_rows = max(1, _STRIPE_BYTES // columns // blocks.rows) * blocks.rows
+    num_rows = min(num_rows, max(1, _STRIPE_BYTES // columns), rows)
+    room = bytearray(num_rows * columns)
+    for first_row in range(0, rows, num_rows):
+        weights = np.frombuffer(room, np.uint8)[: (rows - first_row) * columns]
+        offset_bytes = entry.offset_bytes + first_row * columns
+        files.read(entry.file, offset_bytes, [weights.data])
+        if ((weights & _NO_NUMBER) == _NO_NUMBER).any():
+            raise _no_number(entry)
+        stripe = _widened(weights.reshape(-1, columns), first_row, scales, blocks, weight_format)
+        yield stripe.reshape(-1).view(np.uint8).data
+
+
+def _widened(
+    weights: Bytes,
+    first_row: int,
+    scales: Floats,
+    blocks: ScaledBlocks,
+    weight_format: WeightFormat,
+) -> Table:
+    """Return the bits of a stripe's weights, which begins at ``first_row`` of its matrix."""
+    kind = np.uint32 if weight_format is WeightFormat.F32 else np.uint16
+    stripe: Table = np.empty(weights.shape, kind)
+    end_row, columns = first_row + len(weights), weights.shape[1]
+    for number in range(first_row // blocks.rows, -(-end_row // blocks.rows)):
+        tables = _tables(scales[number], weight_format)
+        begin = max(number * blocks.rows, first_row) - first_row
+        end = min((number + 1) * blocks.rows, end_row) - first_row
+        for table, left in zip(tables, range(0, columns, blocks.columns), strict=True):
+            here = (slice(begin, end), slice(left, left + blocks.columns))
+            # No byte is outside the table; without the check the look-up is faster.
+            stripe[here] = table.take(weights[here], mode="clip")
+    return stripe
+
+
+def _tables(scales: Floats, weight_format: WeightFormat) -> Table:
+    """Return for each scale the bits of all 256 weights."""
+    with np.errstate(invalid="ignore"):
+        bits = (scales[:, None] * _LEVELS).view(np.uint32)
+    if weight_format is WeightFormat.F32:
+        return bits
+    # Rounded to bf16, ties to even.
+    upper = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
+    return (upper >> np.uint32(16)).astype(np.uint16)
+
+
+_LEVELS = e4m3_levels()
+
+
+def _read_scales(files: Reads, blocks: ScaledBlocks, shape: tuple[int, ...]) -> Floats:
+    """Return the scales ``[blocks of rows, blocks of columns]`` of a matrix, all of them usable."""
+    entry = blocks.scales
+    stored = np.empty(entry.num_bytes, np.uint8)
+    files.read(entry.file, entry.offset_bytes, [stored.data])
+    match entry.format:
+        case WeightFormat.F32:
+            scales = stored.view(np.float32)
+        case WeightFormat.F16:
+            scales = stored.view(np.float16).astype(np.float32)
+        case _:
+            scales = (stored.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    if not np.isfinite(scales).all():
+        raise _no_number(entry)
+    strange = scales[(scales <= 0) | (scales > _LARGEST_SCALE)]
+    if strange.size:
+        raise LarderError(
+            ErrorCode.TENSOR_MISMATCHED,
+            file=shown(entry.file),
+            tensor=entry.name,
+            found=f"{strange[0]:g} in one place",
+            expected=f"a number above 0 and up to {_LARGEST_SCALE:.2g} everywhere",
+        )
+    return scales.reshape(-(-shape[0] // blocks.rows), -(-shape[1] // blocks.columns))
+
+
+def _no_number(entry: TensorEntry) -> LarderError:
+    place = f"The matrix {entry.name} in {shown(entry.file)}"
+    return LarderError(ErrorCode.WEIGHTS_NOT_FINITE, place=place)

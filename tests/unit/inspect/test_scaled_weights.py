@@ -1,0 +1,156 @@
+"""Which weights in eight bits are read, and what is wrong with their scales."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.inspect.config import ConfigReader
+from runtime.inspect.folder import inspect_folder
+from runtime.inspect.quantization import READABLE
+from runtime.inspect.scaled import ScaleScheme, read_scheme
+from runtime.protocol.errors import ErrorCode, ErrorReport
+from tests.support.checkpoint_folders import edit_json, write_checkpoint
+from tests.support.scaled_folders import (
+    BLOCKS_128,
+    SMALL_BLOCKS,
+    Scaled,
+    compressed,
+    scaled_matrices,
+    write_scaled,
+)
+
+NAME = "model.layers.1.mlp.experts.2.up_proj.weight"
+SMALL = (16, 24)
+TWO_GROUPS = {
+    **compressed("tensor"),
+    "config_groups": {
+        "group_0": compressed("tensor")["config_groups"]["group_0"],
+        "group_1": compressed("channel")["config_groups"]["group_0"],
+    },
+}
+
+
+def only_problem(folder: Path) -> ErrorReport:
+    (problem,) = inspect_folder(str(folder)).report.problems
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("stated", "scheme"),
+    [
+        (BLOCKS_128, ScaleScheme("_scale_inv", 128, 128)),
+        ({**BLOCKS_128, "fmt": "float8_e4m3fn"}, ScaleScheme("_scale_inv", 128, 128)),
+        (compressed("block", block_structure=[64, 32]), ScaleScheme("_scale", 64, 32)),
+        (compressed("channel"), ScaleScheme("_scale", 1, 0)),
+        (compressed("tensor"), ScaleScheme("_scale", 0, 0)),
+        ({**BLOCKS_128, "fmt": "e5m2"}, None),
+        ({**BLOCKS_128, "weight_block_size": None}, None),
+        ({**BLOCKS_128, "weight_block_size": [128]}, None),
+        ({**BLOCKS_128, "weight_block_size": [128, 0]}, None),
+        ({**BLOCKS_128, "weight_block_size": [True, 128]}, None),
+        ({**BLOCKS_128, "quant_method": "gptq"}, None),
+        ({**compressed("tensor"), "format": "pack-quantized"}, None),
+        ({**compressed("tensor"), "config_groups": {}}, None),
+        ({**compressed("tensor"), "config_groups": {"group_0": {}}}, None),
+        (compressed("tensor", num_bits=4), None),
+        (compressed("tensor", symmetric=False), None),
+        (compressed("group"), None),
+        (TWO_GROUPS, None),
+        ("fp8", None),
+    ],
+)
+def test_scheme_is_read_where_each_block_has_one_scale(
+    stated: object, scheme: ScaleScheme | None
+) -> None:
+    for key in ("quantization_config", "compression_config"):
+        assert read_scheme(ConfigReader({key: stated}, "config.json")) == scheme
+
+
+@pytest.mark.parametrize(
+    ("stated", "method"),
+    [
+        ({**BLOCKS_128, "weight_block_size": None}, "fp8 (e4m3)"),
+        ({"quant_method": "gptq", "bits": 4}, "gptq"),
+        ({"quant_method": "awq", "bits": 4}, "awq"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "modelopt (NVFP4)"),
+        (
+            {**compressed("tensor"), "format": "nvfp4-pack-quantized"},
+            "compressed-tensors (nvfp4-pack-quantized)",
+        ),
+    ],
+)
+def test_other_schemes_are_refused_by_name(
+    tmp_path: Path, stated: dict[str, Any], method: str
+) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    edit_json(folder / "config.json", quantization_config=stated)
+    problem = only_problem(folder)
+    assert problem.code is ErrorCode.QUANTIZATION_UNSUPPORTED
+    assert (problem.parameters["method"], problem.parameters["supported"]) == (method, READABLE)
+
+
+def test_one_scale_may_be_stored_as_one_number_or_a_list_of_it(tmp_path: Path) -> None:
+    matrices = scaled_matrices((0, 0))
+    for shape in ((), (1,), (1, 1)):
+        own = matrices[NAME]
+        matrices[NAME] = Scaled(own.codes, own.scales.reshape(shape), own.block)
+        folder = write_scaled(tmp_path / "m", compressed("tensor"), matrices, ending="_scale")
+        assert inspect_folder(str(folder)).report.is_runnable
+
+
+def test_missing_scale_is_named(tmp_path: Path) -> None:
+    matrices = scaled_matrices(SMALL)
+    folder = write_scaled(tmp_path / "m", SMALL_BLOCKS, matrices, ending="_scale")
+    problem = only_problem(folder)
+    assert problem.code is ErrorCode.TENSOR_MISSING
+    assert problem.parameters["num_missing"] == len(matrices)
+    assert str(problem.parameters["tensor"]).endswith("_proj.weight_scale_inv")
+
+
+@pytest.mark.parametrize("quantization", [SMALL_BLOCKS, compressed("tensor")])
+def test_scales_of_another_shape_are_named(tmp_path: Path, quantization: dict[str, Any]) -> None:
+    is_whole = quantization is not SMALL_BLOCKS
+    ending = "_scale" if is_whole else "_scale_inv"
+    matrices = scaled_matrices((0, 0) if is_whole else SMALL)
+    matrices[NAME] = Scaled(matrices[NAME].codes, np.ones((3, 2), np.float32), SMALL)
+    problem = only_problem(write_scaled(tmp_path / "m", quantization, matrices, ending=ending))
+    assert problem.code is ErrorCode.TENSOR_MISMATCHED
+    assert problem.parameters["tensor"] == NAME + ending
+    assert problem.parameters["found"] == "3 x 2"
+    assert problem.parameters["expected"] == ("1 x 1" if is_whole else "2 x 3")
+
+
+def test_matrix_in_eight_bits_of_another_shape_is_named(tmp_path: Path) -> None:
+    matrices = scaled_matrices(SMALL)
+    own = matrices[NAME]
+    matrices[NAME] = Scaled(own.codes[:-1], own.scales, own.block)
+    problem = only_problem(write_scaled(tmp_path / "m", SMALL_BLOCKS, matrices))
+    assert (problem.code, problem.parameters["tensor"], problem.parameters["found"]) == (
+        ErrorCode.TENSOR_MISMATCHED,
+        NAME,
+        "31 x 64",
+    )
+
+
+def test_eight_bits_without_a_scheme_are_refused_by_their_type(tmp_path: Path) -> None:
+    folder = write_scaled(tmp_path / "m", SMALL_BLOCKS, scaled_matrices(SMALL))
+    edit_json(folder / "config.json", quantization_config=None)
+    problem = only_problem(folder)
+    assert problem.code is ErrorCode.QUANTIZATION_UNSUPPORTED
+    assert problem.parameters["method"] == "F8_E4M3"
+
+
+def test_scales_in_eight_bits_are_refused_by_their_type(tmp_path: Path) -> None:
+    matrices = scaled_matrices(SMALL)
+    name = f"{NAME}_scale_inv"
+    folder = write_scaled(tmp_path / "m", SMALL_BLOCKS, matrices)
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = data[8 : 8 + length].decode()
+    before, after = header.split(f'"{name}": {{"dtype": "F32", "shape": [2, 3]')
+    changed = f'{before}"{name}": {{"dtype": "F8_E4M3", "shape": [4, 6]{after}'.encode()
+    path.write_bytes(len(changed).to_bytes(8, "little") + changed + data[8 + length :])
+    assert only_problem(folder).parameters["method"] == "F8_E4M3"
