@@ -33,6 +33,11 @@ class NativeKernels:
         self._shapes: dict[int, tuple[ExpertLayout, int, int, int, tuple[int, int, int]]] = {}
 
     @property
+    def module(self) -> NativeModule:
+        """The extension."""
+        return self._module
+
+    @property
     def name(self) -> str:
         """``native-`` and the instruction set."""
         return f"native-{self._module.instruction_set()}"

@@ -7,6 +7,11 @@ import torch
 from runtime.kernels.base import HeadRows
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix
+from runtime.kernels.native_attention import (
+    AttentionWeights,
+    NativeAttention,
+    native_attention,
+)
 from runtime.models.base import AttentionBlock, DenseWeights, Parts
 from runtime.spec.attention import AttentionSpec, LatentAttentionSpec, QkNorm
 
@@ -56,12 +61,15 @@ class Attention:
         self._sinks = weights.vector(f"{prefix}.sinks") if spec.has_sinks else None
         device = torch.as_tensor(self._k.matrix.data).device
         self._ones = torch.ones(spec.head_dim, device=device) if spec.has_value_norm else None
+        self._whole = self._in_one_call(spec)
 
     def __call__(self, x: torch.Tensor, start_position: int, pages: KvPages) -> torch.Tensor:
         """Return the block's output for rows ``x`` at positions from ``start_position`` on.
 
         The rows' keys and values are written to the pages first; the pages must have room.
         """
+        if self._whole is not None:
+            return self._whole(x, start_position, pages)
         kernels, spec = self._kernels, self._spec
         q = self._normalised(self._projected(x, self._q), self._q_norm)
         keys = self._projected(x, self._k)
@@ -83,6 +91,28 @@ class Attention:
             sinks=self._sinks,
         )
         return kernels.linear(mixed, self._o.matrix, self._o.bias)
+
+    def _in_one_call(self, spec: AttentionSpec) -> NativeAttention | None:
+        """Return the block for kernels that compute it as a whole, None for other blocks."""
+        if self._v is None or self._ones is not None or spec.qk_norm is QkNorm.WHOLE:
+            return None
+        weights = AttentionWeights(
+            num_heads=spec.num_heads,
+            num_kv_heads=spec.num_kv_heads,
+            head_dim=spec.head_dim,
+            q=(self._q.matrix, self._q.bias),
+            k=(self._k.matrix, self._k.bias),
+            v=(self._v.matrix, self._v.bias),
+            o=(self._o.matrix, self._o.bias),
+            q_norm=self._q_norm,
+            k_norm=self._k_norm,
+            eps=self._eps,
+            rope=self._rope,
+            scale=spec.score_scale,
+            window=spec.window,
+            sinks=self._sinks,
+        )
+        return native_attention(self._kernels, weights)
 
     def _projected(self, x: torch.Tensor, own: Projection) -> torch.Tensor:
         """Return ``[n, heads, head_dim]`` of a projection."""

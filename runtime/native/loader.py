@@ -8,6 +8,18 @@ import functools
 import importlib
 from typing import Protocol, cast
 
+MatrixNumbers = tuple[int, int, int, int, int]
+"""Address, number of the format, rows, columns, and the address of the bias or 0."""
+
+
+class NativeBlock(Protocol):
+    """An attention block of the extension; it holds addresses and keeps nothing alive."""
+
+    def run(
+        self, x: int, n: int, keys: list[int], values: list[int], start_position: int, out: int, /
+    ) -> None:
+        """Rows ``x[n, hidden]`` into ``out[n, hidden]``; ``ValueError`` for positions it lacks."""
+
 
 class NativeModule(Protocol):
     """What the extension offers: addresses and counts in, nothing kept.
@@ -20,6 +32,28 @@ class NativeModule(Protocol):
     Q8_GROUP_BYTES: int
     Q4_GROUP_BYTES: int
     MXFP4_GROUP_BYTES: int
+
+    def attention_block(
+        self,
+        hidden: int,
+        shape: tuple[int, int, int, int],
+        q: MatrixNumbers,
+        k: MatrixNumbers,
+        v: MatrixNumbers,
+        o: MatrixNumbers,
+        norms: tuple[int, int, float],
+        tables: tuple[int, int, int, int],
+        scale: float,
+        window: int,
+        sinks: int,
+        /,
+    ) -> NativeBlock:
+        """Make a block.
+
+        ``shape`` is heads, KV heads, width of a head, tokens of a page; ``norms`` the weights of
+        queries and keys or 0, and the epsilon; ``tables`` cosines, sines (0: none), positions,
+        angles.
+        """
 
     def linear(
         self,

@@ -88,8 +88,9 @@ class Routing:
     @property
     def is_plain(self) -> bool:
         """Whether it is the softmax of all experts, normalised or not, and nothing else."""
-        plain = Routing(top_k=self.top_k, is_normalised=self.is_normalised)
-        return self == plain
+        is_softmax = self.score is Score.SOFTMAX and self.jitter == 0.0
+        is_scaled = self.scale != 1.0 or self.least_sum != 0.0
+        return is_softmax and not is_scaled and not self.has_correction and self.groups is None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

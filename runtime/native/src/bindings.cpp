@@ -148,7 +148,11 @@ double run_read_bandwidth(uint64_t data, int64_t num_bytes, int num_threads, int
 
 }  // namespace
 
+// The classes, in a file of their own.
+void bind_attention_block(nb::module_& module);
+
 NB_MODULE(_native, module) {
+    bind_attention_block(module);
     module.def("linear", &run_linear, Unlocked());
     module.def("gated", &run_gated, Unlocked());
     module.def("experts", &run_experts, Unlocked());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "table.h"
@@ -16,6 +17,19 @@ inline Weights weights_at(uint64_t address, int format, int64_t rows, int64_t co
     return {kind, reinterpret_cast<const uint8_t*>(address), rows, columns,
             plain_row_bytes(kind, columns)};
 }
+
+// A matrix and the bias behind it (null: none); a product puts its results somewhere.
+struct Projection {
+    Weights weights;
+    const float* bias;
+};
+struct Product {
+    Projection projection;
+    float* out;
+};
+
+// Products of the same rows x[n, columns] with some matrices, in one job.
+void project(std::initializer_list<Product> products, const float* x, int64_t n);
 
 // out[n, rows] = x[n, columns] . weights + bias (null: none).
 void linear(const Weights& weights, const float* x, int64_t n, const float* bias, float* out);
