@@ -28,7 +28,9 @@ def build_parser(version: str) -> argparse.ArgumentParser:
     prepare = _add(commands, "prepare", "write the smaller copy that some plans need")
     prepare.add_argument("folder", type=_folder, metavar="FOLDER", help=_FOLDER_HELP)
     prepare.add_argument("--out", type=_folder, metavar="DIR", help="where the copy goes")
-    prepare.add_argument("--bits", type=int, choices=(8, 4), default=8, help="bits of a weight")
+    prepare.add_argument(
+        "--bits", type=int, choices=(16, 8, 4), help="bits of a weight; 16: as published"
+    )
     prepare.add_argument("--progress-json", action="store_true", help="one event a line, as JSON")
     prepare.add_argument("--bound", action="store_true", help=argparse.SUPPRESS)
 

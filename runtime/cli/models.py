@@ -9,7 +9,7 @@ from types import FrameType
 import msgspec
 
 from runtime.cli.budgets import read_budgets
-from runtime.cli.client import Client
+from runtime.cli.client import Client, CommandFailedError
 from runtime.cli.failure import EXIT_PROBLEM, error_json, print_json, tell_failure
 from runtime.cli.output import tell
 from runtime.cli.screen import (
@@ -37,6 +37,7 @@ from runtime.protocol.sentences import reason_sentence, sentence
 from runtime.protocol.values import WeightFormat
 
 EXIT_CANCELLED = 130
+_AS_PUBLISHED = 16
 _PREPARED_FORMATS = {8: WeightFormat.Q8_G32, 4: WeightFormat.Q4_G32}
 
 
@@ -85,7 +86,7 @@ def prepare(client: Client, options: argparse.Namespace) -> int:
     command = PrepareModel(
         request_id=client.new_id(),
         folder=absolute(options.folder),
-        expert_format=_PREPARED_FORMATS[options.bits],
+        expert_format=_prepared_format(client, options),
         output_folder=absolute(options.out) if options.out else "",
     )
     line = ProgressLine("preparing")
@@ -105,6 +106,23 @@ def prepare(client: Client, options: argparse.Namespace) -> int:
             client.cancel(command.request_id)
     line.clear()
     return _tell_prepared(closing, options)
+
+
+def _prepared_format(client: Client, options: argparse.Namespace) -> WeightFormat:
+    """Return the format that was asked for; else 8 bits, or as published where that is less."""
+    if options.bits in _PREPARED_FORMATS:
+        return _PREPARED_FORMATS[options.bits]
+    folder = absolute(options.folder)
+    report = client.ask(
+        InspectModel(request_id=client.new_id(), folder=folder), ModelInspected
+    ).report
+    if report.problems:
+        raise CommandFailedError(report.problems[0])
+    stored = report.stored_format
+    is_packed = stored is WeightFormat.MXFP4
+    return (
+        stored if stored and (is_packed or options.bits == _AS_PUBLISHED) else WeightFormat.Q8_G32
+    )
 
 
 def absolute(folder: str | os.PathLike[str]) -> str:

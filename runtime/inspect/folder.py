@@ -75,7 +75,8 @@ def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
     if not problems:
         config = with_text_part(config)
         family, spec, problems = _read_spec(place, config)
-        problems += quantization_problems(config, place.names)
+        readable = family.quant_methods if family else frozenset[str]()
+        problems += quantization_problems(config, place.names, readable)
     shards = read_shards(place.folder, place.names)
     scheme = read_scheme(config)
     roles = assign_roles(family, spec, shards, scheme) if family and spec else Roles()

@@ -13,12 +13,19 @@ _PACKED = {".weight_packed": ".weight_scale", ".qweight": ".scales"}
 """Endings of packed weights and of the scales without which they mean nothing."""
 
 
-def quantization_problems(config: ConfigReader, names: list[str]) -> Iterable[LarderError]:
-    """Yield an error naming the method if config or folder say that the weights are quantised."""
+def quantization_problems(
+    config: ConfigReader, names: list[str], readable: frozenset[str] = frozenset()
+) -> Iterable[LarderError]:
+    """Yield an error naming the method if config or folder say that the weights are quantised.
+
+    Methods that are ``readable`` are those that the family of the config looks after itself.
+    """
     if read_scheme(config) is not None:
         return
     for key in QUANTIZED_KEYS:
         stated = config[key]
+        if isinstance(stated, dict) and stated.get("quant_method") in readable:
+            return
         if stated:
             method = _method(stated) if isinstance(stated, dict) else spelled(stated)
             yield _unsupported(method, f"{key} in config.json")

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from runtime.errors import LarderError
 from runtime.inspect.families.base import Family, PartPlace, Shape
@@ -14,9 +14,11 @@ from runtime.inspect.shards import Shards
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import ExpertId, ExpertPart, ScaledBlocks, TensorEntry, Weave
+from runtime.spec.tensors import GROUP_SIZE, ExpertId, ExpertPart, ScaledBlocks, TensorEntry, Weave
 
 FORMATS = {"F32": WeightFormat.F32, "F16": WeightFormat.F16, "BF16": WeightFormat.BF16}
+_PACKED = {"U8": WeightFormat.MXFP4}
+"""Bytes that hold weights of fewer bits, or their scales."""
 MAX_MISSING = 4096
 """So many missing tensors are counted; a config that asks for more is not followed further."""
 _MAX_LISTED = 20
@@ -40,11 +42,17 @@ class Roles:
     refused: set[str] = dataclasses.field(default_factory=set)
     """Needed tensors with which something is wrong, each noted once."""
 
-    def take(self, shards: Shards, name: str, shape: Shape) -> TensorEntry | None:
+    def take(
+        self,
+        shards: Shards,
+        name: str,
+        shape: Shape,
+        formats: Mapping[str, WeightFormat] = FORMATS,
+    ) -> TensorEntry | None:
         """Return the entry of a needed tensor, or note why there is none."""
         if name in self.refused:
             return None
-        entry = self._find(shards, name, shape)
+        entry = self._find(shards, name, shape, formats)
         if entry is None:
             self.refused.add(name)
         return entry
@@ -53,6 +61,8 @@ class Roles:
         """Return the entry of one matrix of an expert, or note why there is none."""
         if place.otherwise is not None and _has_shape(shards, place.otherwise):
             place = place.otherwise
+        if place.scales:
+            return self._take_packed(shards, place, shape)
         whole = self.take(shards, place.name, place.shape)
         return None if whole is None else _part_of(whole, place, shape)
 
@@ -85,17 +95,39 @@ class Roles:
             blocks=ScaledBlocks(scales, rows, columns),
         )
 
-    def _find(self, shards: Shards, name: str, shape: Shape) -> TensorEntry | None:
+    def _take_packed(self, shards: Shards, place: PartPlace, shape: Shape) -> TensorEntry | None:
+        """Return the entry of a matrix in MXFP4 with that of its scales."""
+        *outer, rows, columns = place.shape
+        groups = (*outer, rows, -(-columns // GROUP_SIZE))
+        blocks = self.take(shards, place.name, (*groups, GROUP_SIZE // 2), _PACKED)
+        scales = self.take(shards, place.scales, groups, _PACKED)
+        if blocks is None or scales is None:
+            return None
+        num_blocks, index = math.prod(outer), place.index or 0
+        return dataclasses.replace(
+            _block_of(blocks, num_blocks, index),
+            shape=shape,
+            weave=Weave(rows, columns, place.first_row, place.row_step),
+            scales=_block_of(scales, num_blocks, index),
+        )
+
+    def _find(
+        self, shards: Shards, name: str, shape: Shape, formats: Mapping[str, WeightFormat]
+    ) -> TensorEntry | None:
         found = shards.tensors.get(name)
         if found is None:
             file = shards.weight_map.get(name, "")
             if file in shards.broken:
-                self.lost_bytes[file] = self.lost_bytes.get(file, 0) + 2 * math.prod(shape)
+                num_bytes = math.prod(shape) * (2 if formats is FORMATS else 1)
+                self.lost_bytes[file] = self.lost_bytes.get(file, 0) + num_bytes
             else:
                 self.missing.append(name)
             return None
         path, tensor = found
-        weight_format = FORMATS.get(tensor.dtype)
+        weight_format = formats.get(tensor.dtype)
+        if weight_format is None and formats is not FORMATS:
+            self.mismatched.append((name, tensor.dtype, " or ".join(formats)))
+            return None
         if weight_format is None and tensor.dtype == FP8_DTYPE:
             return self._take_scaled(shards, name, shape)
         if weight_format is None:
@@ -115,23 +147,27 @@ def _has_shape(shards: Shards, place: PartPlace) -> bool:
     return found is not None and found[1].shape == place.shape
 
 
+def _block_of(whole: TensorEntry, num_blocks: int, index: int) -> TensorEntry:
+    """Return one of the equal blocks that make up a tensor."""
+    num_bytes = whole.num_bytes // num_blocks
+    begin = whole.offset_bytes + index * num_bytes
+    return dataclasses.replace(whole, offset_bytes=begin, num_bytes=num_bytes)
+
+
 def _part_of(whole: TensorEntry, place: PartPlace, shape: Shape) -> TensorEntry:
     """Return the entry of one matrix in a tensor: a range of its bytes, or a block to pick from."""
     is_woven = place.is_transposed or place.row_step != 1
     if whole.shape == shape and not is_woven:
         return whole
     rows, columns = whole.shape[-2:]
-    block_bytes = whole.num_bytes // math.prod(whole.shape[:-2])
-    begin = whole.offset_bytes + (place.index or 0) * block_bytes
+    block = _block_of(whole, math.prod(whole.shape[:-2]), place.index or 0)
     if is_woven:
         weave = Weave(rows, columns, place.first_row, place.row_step, place.is_transposed)
-        return dataclasses.replace(
-            whole, offset_bytes=begin, num_bytes=block_bytes, shape=shape, weave=weave
-        )
-    row_bytes = block_bytes // rows
+        return dataclasses.replace(block, shape=shape, weave=weave)
+    row_bytes = block.num_bytes // rows
     return dataclasses.replace(
         whole,
-        offset_bytes=begin + place.first_row * row_bytes,
+        offset_bytes=block.offset_bytes + place.first_row * row_bytes,
         num_bytes=shape[0] * row_bytes,
         shape=shape,
     )

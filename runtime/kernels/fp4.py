@@ -49,28 +49,6 @@ def interleave_fp4(nibbles: Bytes, exponents: Bytes) -> Bytes:
     return np.concatenate([exponents.transpose(0, 2, 1), weights], axis=2).reshape(-1)
 
 
-def record_of_published(blocks: Bytes, exponents: Bytes) -> Bytes:
-    """Return a published MXFP4 matrix as stored, bit for bit the same weights.
-
-    ``blocks[rows, groups, 16]`` has columns ``2i`` and ``2i + 1`` in the low and the high half of
-    byte ``i``; ``exponents[rows, groups]`` are biased by 127. Raises ``ValueError`` if an exponent
-    stands for no number or for weights outside the range of f32.
-    """
-    if (exponents > _MOST_EXPONENT).any():
-        raise ValueError(f"exponent {exponents.max()}, expected at most {_MOST_EXPONENT}")
-    rows, num_groups, _ = blocks.shape
-    nibbles = np.stack([blocks & np.uint8(15), blocks >> np.uint8(4)], axis=-1)
-    num_blocks = -(-rows // ROW_BLOCK)
-    padded = np.zeros((num_blocks * ROW_BLOCK, num_groups, GROUP_SIZE), np.uint8)
-    padded[:rows] = nibbles.reshape(rows, num_groups, GROUP_SIZE)
-    scales = np.zeros((num_blocks * ROW_BLOCK, num_groups), np.uint8)
-    scales[:rows] = np.where(exponents < _LEAST_EXPONENT, 0, exponents)
-    return interleave_fp4(
-        padded.reshape(num_blocks, ROW_BLOCK, num_groups, GROUP_SIZE),
-        scales.reshape(num_blocks, ROW_BLOCK, num_groups),
-    )
-
-
 def fp4_scales(exponents: Bytes) -> Floats:
     """Return what exponents stand for; 0 for those below the least that is used."""
     scales = np.ldexp(np.float32(1.0), exponents.astype(np.int32) - _BIAS).astype(np.float32)

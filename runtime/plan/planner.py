@@ -101,6 +101,16 @@ class _Case:
         wanted = self.asked_context_tokens or DEFAULT_CONTEXT_TOKENS
         return min(wanted, self.spec.max_context_tokens)
 
+    @property
+    def dense_format(self) -> WeightFormat:
+        """The format of the dense part: packed experts stand beside plain numbers."""
+        is_plain = self.stored_format in PLAIN_FORMATS
+        return self.stored_format if is_plain else WeightFormat.BF16
+
+    def is_in_place(self, expert_format: WeightFormat) -> bool:
+        """Whether experts of a format are read from the published files."""
+        return expert_format is self.stored_format and expert_format in PLAIN_FORMATS
+
     def needs(self, expert_format: WeightFormat) -> Needs:
         """Return what the model takes of RAM alone with its experts in a format."""
         spec = self.spec
@@ -125,11 +135,12 @@ class _Case:
 def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> PlacementPlan:
     is_exact = kind is PlanKind.EXACT
     expert_format = case.stored_format if is_exact else FORMAT_OF_KIND[kind]
+    is_in_place = case.is_in_place(expert_format)
     placement = place(case.needs(expert_format), case.machine, case.budgets)
     problem = _problem(case, placement)
-    copy = None if is_exact else _copy_of(case.model, expert_format)
+    copy = None if is_in_place else _copy_of(case.model, expert_format)
     record_bytes = placement.ram.needs.record_bytes
-    drive_bytes = case.model.expert_bytes if is_exact else record_bytes
+    drive_bytes = case.model.expert_bytes if is_in_place else record_bytes
     predicted = None
     if problem is None:
         folder = copy.folder if copy else case.model.folder
@@ -145,17 +156,20 @@ def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> Placem
         copy=copy,
         expert_format=expert_format,
         is_exact=is_exact,
+        is_in_place=is_in_place,
     )
     return PlacementPlan(
         kind=kind,
         model_folder=case.model.folder,
         model_fingerprint=case.model.fingerprint,
-        store_folder=case.model.folder if is_exact else copy.folder if copy else "",
+        store_folder=case.model.folder if is_in_place else copy.folder if copy else "",
         expert_format=expert_format,
-        dense_format=case.stored_format,
+        dense_format=case.dense_format,
         is_exact=is_exact,
-        needs_prepare=not is_exact and copy is None,
-        bytes_to_write=0 if is_exact or copy else placement.ram.needs.num_all_slots * record_bytes,
+        needs_prepare=not is_in_place and copy is None,
+        bytes_to_write=(
+            0 if is_in_place or copy else placement.ram.needs.num_all_slots * record_bytes
+        ),
         budgets=_budgets(case.budgets, placement),
         context_tokens=placement.home.division.context_tokens,
         slots_per_layer=list(placement.ram.division.slots_per_layer),
@@ -220,17 +234,18 @@ def _forecast(
     folder: str,
     speed_ratio: float | None,
 ) -> Forecast:
-    is_exact = expert_format is case.stored_format
-    weight_bytes = 4 if case.stored_format is WeightFormat.F32 else 2
+    weight_bytes = 4 if case.dense_format is WeightFormat.F32 else 2
     embedding = case.spec.vocabulary_size * case.spec.hidden_size * weight_bytes
     # Of an embedding of its own, a token reads one row.
     skipped = 0 if case.spec.is_tied else min(embedding, case.model.dense_bytes // 2)
     record_bytes = placement.ram.needs.record_bytes
     reads = Reads(
         dense_bytes=case.model.dense_bytes - skipped,
-        dense_format=case.stored_format,
+        dense_format=case.dense_format,
         expert_record_bytes=record_bytes,
-        expert_drive_bytes=case.model.expert_bytes if is_exact else record_bytes,
+        expert_drive_bytes=(
+            case.model.expert_bytes if case.is_in_place(expert_format) else record_bytes
+        ),
         expert_format=expert_format,
         kv_bytes_per_token=case.model.kv_bytes_per_token,
         num_active_parameters=case.model.num_active_parameters,

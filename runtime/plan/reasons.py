@@ -24,6 +24,8 @@ class Facts:
     copy: PreparedCopy | None
     expert_format: WeightFormat
     is_exact: bool
+    is_in_place: bool
+    """Whether nothing has to be written."""
 
 
 def reasons_of(facts: Facts) -> list[Reason]:
@@ -151,9 +153,9 @@ def _context(facts: Facts) -> list[Reason]:
 
 
 def _files(facts: Facts) -> list[Reason]:
-    if facts.is_exact:
-        return [_reason(ReasonCode.NOTHING_WRITTEN), _reason(ReasonCode.ANSWERS_AS_PUBLISHED)]
-    if facts.copy is not None:
+    if facts.is_in_place:
+        written = _reason(ReasonCode.NOTHING_WRITTEN)
+    elif facts.copy is not None:
         written = _reason(
             ReasonCode.ALREADY_PREPARED,
             folder=facts.copy.folder,
@@ -163,6 +165,8 @@ def _files(facts: Facts) -> list[Reason]:
         needs = facts.placement.ram.needs
         size_bytes = needs.num_all_slots * needs.record_bytes
         written = _reason(ReasonCode.WRITES_ONCE, size_bytes=size_bytes)
+    if facts.is_exact:
+        return [written, _reason(ReasonCode.ANSWERS_AS_PUBLISHED)]
     nearly = _reason(ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED, bits=BITS[facts.expert_format])
     return [written, nearly]
 

@@ -18,9 +18,9 @@ def convert_rows(source: Bytes, chunk: "Chunk") -> Bytes:
     ``ValueError`` if a weight is not finite and the target is a quantised format.
     """
     plain, target = chunk.source, chunk.target
-    row_bytes = plain.num_bytes // plain.rows
-    begin = plain.offset_bytes + chunk.first_row * row_bytes
-    data = source[begin : begin + chunk.num_rows * row_bytes]
+    before = matrix_bytes(plain.format, chunk.first_row, plain.columns)
+    begin = plain.offset_bytes + before
+    data = source[begin : begin + matrix_bytes(plain.format, chunk.num_rows, plain.columns)]
     if plain.format is target.format:
         return data
     return pack(target.format, _weights(plain, data, chunk.num_rows))

@@ -11,7 +11,8 @@ class PlanKind(enum.StrEnum):
     """The named plans a person chooses from."""
 
     EXACT = "exact"
-    """The published weights, used where they lie; nothing is written."""
+    """The published weights: used where they lie, or copied once if they are packed in an order
+    that kernels do not read."""
     EIGHT_BIT = "eight_bit"
     FOUR_BIT = "four_bit"
 

@@ -80,7 +80,7 @@ def plan_anew(
         other is None
         or other.needs_prepare
         or other.model_fingerprint != plan.model_fingerprint
-        or not (plan.is_exact or plan.store_folder in copies)
+        or plan.store_folder not in {plan.model_folder, *copies}
     ):
         raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
     if other.problem is not None:

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 
+from runtime.protocol.values import WeightFormat
 from runtime.spec.attention import AnyAttention
 from runtime.spec.blocks import SILU, Activation, NormSpec, Routing, Scales
 from runtime.spec.naming import Naming
@@ -40,6 +41,8 @@ class ModelSpec:
     num_experts: int = 0
     routing: Routing = NO_ROUTING
     expert_width: int = 0
+    packed_experts: WeightFormat | None = None
+    """The format in which routed experts are published with scales apart; None: plain numbers."""
     shared_width: int = 0
     """0: no shared expert."""
     has_shared_gate: bool = False

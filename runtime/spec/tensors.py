@@ -64,7 +64,8 @@ class TensorEntry:
     """One tensor in one file: ``num_bytes`` from ``offset_bytes`` on, row-major.
 
     It may be a part of a larger tensor of that name: ``shape`` is what it stands for. With a
-    ``weave`` the bytes are those of a block out of which it has to be picked.
+    ``weave`` the bytes are those of a block out of which it has to be picked. With ``scales`` it
+    is packed as published, and they are the bytes of its block that say what a level is worth.
     """
 
     name: str
@@ -78,6 +79,7 @@ class TensorEntry:
     blocks: ScaledBlocks | None = None
     """If it is published in eight bits: one byte a number lies at ``offset_bytes``, while format
     and ``num_bytes`` are those in which the store hands it on."""
+    scales: "TensorEntry | None" = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ExpertId, ExpertLayout, ExpertPart, TensorEntry, expert_layout
 from runtime.store.coalesce import MAX_GAP_BYTES, Extent, Run, coalesce
 from runtime.store.files import WeightFiles
+from runtime.store.packed import unpack_published
 from runtime.store.scaled import scaled_pieces
 from runtime.store.unweave import unweave
 
@@ -19,7 +20,7 @@ class CheckpointStore:
     """Experts and dense tensors of an inspected folder without problems.
 
     Each expert is three extents, which go straight to the places of its parts in the target. Parts
-    that lie woven into a larger block are picked out of it on the way.
+    that lie woven into a larger block, or packed in another order, are put right on the way.
 
     Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
     """
@@ -41,6 +42,7 @@ class CheckpointStore:
         self._layout = expert_layout(expert_format, spec.hidden_size, spec.expert_width)
         every = [*entries, *self._dense.values()]
         scales = [entry.blocks.scales for entry in every if entry.blocks is not None]
+        scales += [entry.scales for entry in entries if entry.scales is not None]
         paths = {entry.file for entry in (*every, *scales)}
         self._files = WeightFiles(sorted(paths), prefers_direct=prefers_direct)
 
@@ -87,16 +89,24 @@ class CheckpointStore:
     def _read_woven(self, entries: Mapping[ExpertPart, TensorEntry], target: memoryview) -> None:
         """Read each block that holds woven parts once, and copy the parts to their places."""
         blocks: dict[tuple[str, int], bytearray] = {}
-        for part in _PARTS:
-            entry = entries[part]
-            if entry.weave is None:
-                continue
+
+        def block_of(entry: TensorEntry) -> bytearray:
             key = (entry.file, entry.offset_bytes)
             if key not in blocks:
                 blocks[key] = bytearray(entry.num_bytes)
                 self._files.read(*key, [memoryview(blocks[key])])
+            return blocks[key]
+
+        for part in _PARTS:
+            entry = entries[part]
+            if entry.weave is None:
+                continue
             begin = self._layout[part].offset_bytes
-            unweave(blocks[key], entry, target[begin : begin + self._layout[part].num_bytes])
+            place = target[begin : begin + self._layout[part].num_bytes]
+            if entry.scales is None:
+                unweave(block_of(entry), entry, place)
+            else:
+                unpack_published(block_of(entry), block_of(entry.scales), entry, place)
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """Fill ``target`` with a dense tensor's bytes."""

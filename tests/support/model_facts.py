@@ -51,6 +51,12 @@ FACTS = {
     "microsoft--Phi-3.5-MoE-instruct": KnownModel(32, 32, 16, 2, 41.9, 6.6, 78643200, 65536),
     "mistralai--Mixtral-8x22B-v0.1": KnownModel(56, 56, 8, 2, 140.6, 39.1, 301989888, 114688),
     "mistralai--Mixtral-8x7B-v0.1": KnownModel(32, 32, 8, 2, 46.7, 12.9, 176160768, 65536),
+    "openai--gpt-oss-120b": KnownModel(
+        36, 36, 128, 4, 116.8, 5.1, 24883200, 36864, counts_embedding=False
+    ),
+    "openai--gpt-oss-20b": KnownModel(
+        24, 24, 32, 4, 20.9, 3.6, 24883200, 24576, counts_embedding=False
+    ),
     "moonshotai--Kimi-K2-Instruct": KnownModel(61, 60, 384, 8, 1026, 32.6, 44040192, 35136),
     "moonshotai--Kimi-K2.5": KnownModel(61, 60, 384, 8, 1026, 32.6, 44040192, 35136),
     # Its active parameters are published as 12 billions, without embedding and output matrix.

@@ -173,6 +173,16 @@ _BASE: dict[str, dict[str, Any]] = {
         "intermediate_size": 96,
         "moe_intermediate_size": 32,
     },
+    "gpt_oss": {
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 32,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 3,
+        "intermediate_size": 32,
+        "sliding_window": 12,
+        "swiglu_limit": 2.0,
+    },
     "glm4_moe": {
         "num_attention_heads": 6,
         "num_key_value_heads": 2,
@@ -410,6 +420,18 @@ VARIANTS = {
         TinyVariant("gemma4_text_dense", "gemma4_text", (("enable_moe_block", False),)),
         TinyVariant("gemma4", "gemma4"),
         TinyVariant("qwen3_vl_moe", "qwen3_vl_moe"),
+        TinyVariant("gpt_oss", "gpt_oss"),
+        TinyVariant(
+            "gpt_oss_unbiased_yarn_bf16",
+            "gpt_oss",
+            (
+                ("attention_bias", False),
+                ("rope_parameters", {**_YARN, "truncate": False}),
+                ("layer_types", ["full_attention", "sliding_attention", "full_attention"]),
+                ("swiglu_alpha", 1.5),
+            ),
+            "bfloat16",
+        ),
     )
 }
 """Between them: ties, dense layers of both kinds, shared experts, wide heads, grouped heads,

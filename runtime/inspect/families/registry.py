@@ -7,6 +7,7 @@ from runtime.inspect.families.ernie4_5_moe import ERNIE4_5_MOE
 from runtime.inspect.families.gemma4 import GEMMA4, GEMMA4_TEXT
 from runtime.inspect.families.glm4_moe import GLM4_MOE
 from runtime.inspect.families.glm4_moe_lite import GLM4_MOE_LITE
+from runtime.inspect.families.gpt_oss import GPT_OSS
 from runtime.inspect.families.granitemoe import GRANITEMOE
 from runtime.inspect.families.kimi_k25 import KIMI_K25
 from runtime.inspect.families.llama import LLAMA
@@ -27,6 +28,7 @@ _ALL = (
     GEMMA4_TEXT,
     GLM4_MOE,
     GLM4_MOE_LITE,
+    GPT_OSS,
     GRANITEMOE,
     KIMI_K25,
     LLAMA,

@@ -132,7 +132,6 @@ EXPECTED = {
     ),
 }
 REFUSED = {
-    "openai--gpt-oss-20b": ["gpt_oss", "mxfp4"],
     "nvidia--Qwen3.6-35B-A3B-NVFP4": ["qwen3_5_moe", "modelopt (MIXED_PRECISION)"],
     "deepseek-ai--DeepSeek-V3.2": ["deepseek_v32"],
     "deepseek-ai--DeepSeek-V4-Flash": ["deepseek_v4"],

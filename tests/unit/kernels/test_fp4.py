@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 
 from runtime.kernels.formats import pack, unpack
-from runtime.kernels.fp4 import LEVELS, Bytes, record_of_published
+from runtime.kernels.fp4 import LEVELS, Bytes
 from runtime.protocol.values import WeightFormat
+from runtime.store.packed import record_of_published
 
 MXFP4 = WeightFormat.MXFP4
 

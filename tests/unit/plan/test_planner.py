@@ -275,6 +275,24 @@ def test_plan_model_stored_in_few_bits_has_one_plan() -> None:
     assert plan.expert_format is WeightFormat.Q8_G32
 
 
+def test_plan_packed_model_is_written_once_and_answers_as_published() -> None:
+    (plan,) = plan_model(facts(MODEL, stored_format=WeightFormat.MXFP4), HUGE, Budgets())
+    record_bytes = expert_layout(WeightFormat.MXFP4, 2048, 768).record_bytes
+    assert (plan.kind, plan.is_exact, plan.needs_prepare) == (PlanKind.EXACT, True, True)
+    assert plan.bytes_to_write == 48 * 128 * record_bytes
+    assert plan.store_folder == ""
+    assert (plan.expert_format, plan.dense_format) == (WeightFormat.MXFP4, WeightFormat.BF16)
+    assert {ReasonCode.WRITES_ONCE, ReasonCode.ANSWERS_AS_PUBLISHED} <= codes(plan)
+
+
+def test_plan_packed_model_with_a_copy_uses_it() -> None:
+    known = facts(MODEL, stored_format=WeightFormat.MXFP4, prepared=(WeightFormat.MXFP4,))
+    (plan,) = plan_model(known, HUGE, Budgets())
+    assert (plan.needs_prepare, plan.bytes_to_write) == (False, 0)
+    assert plan.store_folder == "/prepared/mxfp4"
+    assert {ReasonCode.ALREADY_PREPARED, ReasonCode.ANSWERS_AS_PUBLISHED} <= codes(plan)
+
+
 def test_plan_model_with_problems_has_none() -> None:
     broken = facts(MODEL, stored_format=None)
     assert plan_model(broken, HUGE, Budgets()) == []

@@ -1,0 +1,101 @@
+"""A model published in MXFP4 through the whole runtime: planned, prepared, loaded, asked."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.errors import LarderError
+from runtime.inspect.folder import inspect_folder
+from runtime.prepare.prepare import prepare_model
+from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.messages import (
+    GenerationFinished,
+    LoadModel,
+    ModelLoaded,
+    ModelPlanned,
+    ModelPrepared,
+    PlanModel,
+    PrepareModel,
+    StartGeneration,
+)
+from runtime.protocol.values import WeightFormat
+from tests.support.packed_folders import write_packed
+from tests.support.runtime_process import ROOT, TIMEOUT_S, running_runtime
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return write_packed(tmp_path / "model")
+
+
+def larderctl(*arguments: str, status: int = 0) -> dict[str, Any]:
+    result = subprocess.run(
+        [sys.executable, "-m", "runtime.cli", *arguments, "--json"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert result.returncode == status, result.stderr
+    document = json.loads(result.stdout)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_larderctl_prepares_a_packed_model_as_published_and_chats_with_it(model: Path) -> None:
+    (plan,) = larderctl("plan", str(model))["plans"]
+    assert (plan["kind"], plan["expert_format"], plan["is_exact"]) == ("exact", "mxfp4", True)
+    assert plan["needs_prepare"]
+    refused = larderctl("chat", str(model), "--prompt", "hello", status=2)
+    assert refused["error"]["code"] == "not_prepared"
+
+    copy = larderctl("prepare", str(model))
+    assert copy["expert_format"] == "mxfp4"
+    assert plan["bytes_to_write"] <= copy["size_bytes"]
+
+    ask = ("--prompt", "hello", "--max-tokens", "24", "--temperature", "0")
+    first = larderctl("chat", str(model), *ask)
+    again = larderctl("chat", str(model), *ask)
+    assert first["expert_format"] == "mxfp4"
+    assert first["plan"] == "exact"
+    assert len(first["token_ids"]) == first["generated_tokens"] > 0
+    assert first["token_ids"] == again["token_ids"]
+    assert first["tiers"]["ram"]["hits"] > 0
+
+
+def test_window_commands_prepare_and_load_a_packed_model(tmp_path: Path, model: Path) -> None:
+    with running_runtime(tmp_path, "--engine", "tiered") as runtime:
+        runtime.open()
+        runtime.send(PlanModel(request_id=2, folder=str(model)))
+        (plan,) = runtime.wait_for(ModelPlanned).plans
+        command = PrepareModel(request_id=3, folder=str(model), expert_format=plan.expert_format)
+        runtime.send(command)
+        copy = runtime.wait_for(ModelPrepared)
+        assert copy.expert_format is WeightFormat.MXFP4
+        runtime.send(PlanModel(request_id=4, folder=str(model)))
+        (ready,) = runtime.wait_for(ModelPlanned).plans
+        assert (ready.needs_prepare, ready.store_folder) == (False, copy.folder)
+        runtime.send(LoadModel(request_id=5, plan=ready))
+        loaded = runtime.wait_for(ModelLoaded).model
+        assert loaded.is_exact
+        request = StartGeneration(
+            request_id=6,
+            conversation=[ChatMessage(role=Role.USER, text="hello")],
+            sampling=SamplingSettings(temperature=0, max_tokens=4),
+        )
+        runtime.send(request)
+        assert runtime.wait_for(GenerationFinished).stats.generated_tokens > 0
+
+
+def test_packed_model_is_not_packed_again_in_another_format(tmp_path: Path, model: Path) -> None:
+    inspection = inspect_folder(str(model))
+    with pytest.raises(LarderError) as refused:
+        prepare_model(inspection, WeightFormat.Q4_G32, str(tmp_path / "copy"))
+    assert refused.value.code is ErrorCode.PREPARE_FAILED
+    assert "mxfp4" in str(refused.value.parameters["reason"])
