@@ -3,7 +3,7 @@
 import re
 
 from runtime.tokenizer.markers import Marker, MarkerScanner
-from runtime.tokenizer.separation import Parted, Trimmer
+from runtime.tokenizer.separation import Parted, Trimmer, joined
 
 START, CHANNEL, MESSAGE, END = "<|start|>", "<|channel|>", "<|message|>", "<|end|>"
 CHANNEL_MARKS = (START, CHANNEL, MESSAGE, END, "<|constrain|>", "<|return|>", "<|call|>")
@@ -44,13 +44,13 @@ class ChannelSeparator:
 
     def feed(self, piece: str) -> Parted:
         """Take the next piece and return what became certain."""
-        parted = Parted()
+        taken: list[Parted] = []
         for part in self._scanner.feed(piece):
             if isinstance(part, Marker):
                 self._take_marker(part)
             else:
-                parted += self._take(part)
-        return parted
+                taken.append(self._take(part))
+        return joined(taken)
 
     def finish(self) -> Parted:
         """Return what was held back; no more text comes."""

@@ -20,11 +20,15 @@ class MarkerScanner:
     def __init__(self, markers: Sequence[str]) -> None:
         self._markers = tuple(markers)
         self._pattern = re.compile("|".join(map(re.escape, markers)))
-        self._longest = max(map(len, markers))
+        self._firsts = tuple({marker[0] for marker in markers})
         self._held = ""
 
     def feed(self, piece: str) -> Iterator[str | Marker]:
         """Take the next piece; yield what became certain, in order."""
+        if not self._held and not any(first in piece for first in self._firsts):
+            if piece:
+                yield piece
+            return
         text = self._held + piece
         position = 0
         for match in self._pattern.finditer(text):
@@ -43,8 +47,9 @@ class MarkerScanner:
         return held
 
     def _num_held(self, text: str) -> int:
-        """Return the length of the longest end of ``text`` that begins a marker."""
-        for length in range(min(len(text), self._longest - 1), 0, -1):
-            if any(marker.startswith(text[-length:]) for marker in self._markers):
-                return length
-        return 0
+        """Return the length of the end of ``text`` that begins a marker."""
+        start = max(text.rfind(first) for first in self._firsts)
+        if start < 0:
+            return 0
+        end = text[start:]
+        return len(end) if any(marker.startswith(end) for marker in self._markers) else 0

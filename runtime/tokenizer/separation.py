@@ -15,6 +15,11 @@ class Parted:
         return Parted(self.thinking + other.thinking, self.answer + other.answer)
 
 
+def joined(parts: list[Parted]) -> Parted:
+    """Return all parts as one."""
+    return parts[0] if len(parts) == 1 else sum(parts, Parted())
+
+
 class Separator(Protocol):
     """Takes the text of one answer in pieces; however it is cut, the parts are the same.
 

@@ -1,7 +1,7 @@
 """Thinking between a pair of tags before the answer, as most families write it."""
 
 from runtime.tokenizer.markers import Marker, MarkerScanner
-from runtime.tokenizer.separation import Parted, Trimmer
+from runtime.tokenizer.separation import Parted, Trimmer, joined
 
 THINKING_TAGS = {
     "<think>": "</think>",
@@ -49,10 +49,12 @@ class TagSeparator:
 
     def feed(self, piece: str) -> Parted:
         """Take the next piece and return what became certain."""
-        parted = Parted()
-        for part in self._scanner.feed(piece):
-            parted += self._take_marker(part) if isinstance(part, Marker) else self._take(part)
-        return parted
+        return joined(
+            [
+                self._take_marker(part) if isinstance(part, Marker) else self._take(part)
+                for part in self._scanner.feed(piece)
+            ]
+        )
 
     def finish(self) -> Parted:
         """Return what was held back; no more text comes."""
