@@ -7,7 +7,7 @@ from runtime.inspect.config import ConfigReader, spelled
 from runtime.inspect.scaled import QUANTIZED_KEYS, read_scheme
 from runtime.protocol.errors import ErrorCode
 
-READABLE = "bf16, f16, f32, fp8 (e4m3) with a scale for each block"
+READABLE = "bf16, f16, f32, fp8 (e4m3) with block scales, compressed-tensors fp8 and int4"
 _METHOD_FILES = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
 _PACKED = {".weight_packed": ".weight_scale", ".qweight": ".scales"}
 """Endings of packed weights and of the scales without which they mean nothing."""

@@ -57,7 +57,8 @@ def describe_files(report: ModelReport, shards: Shards) -> ModelReport:
 def _published_bytes(entry: TensorEntry) -> int:
     """Return what one matrix takes in the published files."""
     if entry.blocks is not None:
-        return math.prod(entry.shape) + entry.blocks.scales.num_bytes
+        rows, columns = entry.shape
+        return rows * entry.blocks.row_bytes(columns) + entry.blocks.scales.num_bytes
     return matrix_bytes(entry.format, *entry.shape)
 
 

@@ -9,7 +9,7 @@ from runtime.errors import LarderError
 from runtime.inspect.families.base import Family, PartPlace, Shape
 from runtime.inspect.families.shapes import part_shape
 from runtime.inspect.quantization import READABLE, scale_problems
-from runtime.inspect.scaled import FP8_DTYPE, ScaleScheme
+from runtime.inspect.scaled import ScaleScheme, stored_name
 from runtime.inspect.shards import Shards
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
@@ -38,7 +38,7 @@ class Roles:
     lost_bytes: dict[str, int] = dataclasses.field(default_factory=dict)
     """By file that is broken: what its tensors take at least, two bytes a number."""
     scheme: ScaleScheme | None = None
-    """Where the scales of matrices in eight bits are."""
+    """Where the scales of matrices in few bits are."""
     refused: set[str] = dataclasses.field(default_factory=set)
     """Needed tensors with which something is wrong, each noted once."""
 
@@ -67,13 +67,17 @@ class Roles:
         return None if whole is None else _part_of(whole, place, shape)
 
     def _take_scaled(self, shards: Shards, name: str, shape: Shape) -> TensorEntry | None:
-        """Return the entry of a matrix in eight bits whose scales are there."""
-        scheme, (path, tensor) = self.scheme, shards.tensors[name]
-        if scheme is None or len(shape) != 2 or name.endswith(scheme.ending):
-            self.unreadable.setdefault(tensor.dtype, name)
+        """Return the entry of a matrix in few bits whose scales are there."""
+        scheme, stored = self.scheme, stored_name(self.scheme, name, shards.tensors)
+        path, tensor = shards.tensors[stored]
+        is_readable = scheme is not None and tensor.dtype == scheme.dtype and len(shape) == 2
+        if scheme is None or not is_readable or name.endswith(scheme.ending):
+            self.unreadable.setdefault(tensor.dtype, stored)
             return None
-        if tensor.shape != shape:
-            self.mismatched.append((name, spell_shape(tensor.shape), spell_shape(shape)))
+        packed_shape = (shape[0], scheme.packed_columns(shape[1]))
+        if tensor.shape != packed_shape:
+            found_shape, expected = spell_shape(tensor.shape), spell_shape(packed_shape)
+            self.mismatched.append((stored, found_shape, expected))
             return None
         rows, columns = scheme.rows or shape[0], scheme.columns or shape[1]
         grid: Shape = (-(-shape[0] // rows), -(-shape[1] // columns))
@@ -89,10 +93,10 @@ class Roles:
             name,
             str(path),
             tensor.offset_bytes,
-            2 * tensor.num_bytes,
+            2 * math.prod(shape),
             WeightFormat.BF16,
             shape,
-            blocks=ScaledBlocks(scales, rows, columns),
+            blocks=ScaledBlocks(scales, rows, columns, scheme.bits),
         )
 
     def _take_packed(self, shards: Shards, place: PartPlace, shape: Shape) -> TensorEntry | None:
@@ -114,9 +118,10 @@ class Roles:
     def _find(
         self, shards: Shards, name: str, shape: Shape, formats: Mapping[str, WeightFormat]
     ) -> TensorEntry | None:
-        found = shards.tensors.get(name)
+        stored = stored_name(self.scheme, name, shards.tensors, shards.weight_map)
+        found = shards.tensors.get(stored)
         if found is None:
-            file = shards.weight_map.get(name, "")
+            file = shards.weight_map.get(stored, "")
             if file in shards.broken:
                 num_bytes = math.prod(shape) * (2 if formats is FORMATS else 1)
                 self.lost_bytes[file] = self.lost_bytes.get(file, 0) + num_bytes
@@ -128,11 +133,8 @@ class Roles:
         if weight_format is None and formats is not FORMATS:
             self.mismatched.append((name, tensor.dtype, " or ".join(formats)))
             return None
-        if weight_format is None and tensor.dtype == FP8_DTYPE:
-            return self._take_scaled(shards, name, shape)
         if weight_format is None:
-            self.unreadable.setdefault(tensor.dtype, name)
-            return None
+            return self._take_scaled(shards, name, shape)
         if tensor.shape != shape:
             self.mismatched.append((name, spell_shape(tensor.shape), spell_shape(shape)))
             return None
@@ -223,7 +225,8 @@ def role_problems(roles: Roles, shards: Shards) -> Iterable[LarderError]:
             supported=READABLE,
             detail=f"first in the tensor {name}",
         )
-    yield from scale_problems(shards.tensors)
+    if roles.scheme is None:
+        yield from scale_problems(shards.tensors)
     if roles.missing:
         yield LarderError(
             ErrorCode.TENSOR_MISSING,

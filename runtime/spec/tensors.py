@@ -49,14 +49,20 @@ class Weave:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScaledBlocks:
-    """How a matrix is published in eight bits: blocks of ``rows`` by ``columns``, a scale for each.
+    """How a matrix is published in few bits: blocks of ``rows`` by ``columns``, a scale for each.
 
-    ``scales`` are plain numbers, one for each block, row of blocks after row of blocks.
+    ``scales`` are plain numbers, one for each block, row of blocks after row of blocks. Eight bits
+    are e4m3 numbers; four are whole ones plus eight, eight of them in four bytes, the lowest first.
     """
 
     scales: "TensorEntry"
     rows: int
     columns: int
+    bits: int = 8
+
+    def row_bytes(self, columns: int) -> int:
+        """Return what a row of the matrix takes in its file."""
+        return columns if self.bits == 8 else -(-columns // 8) * 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,8 +83,8 @@ class TensorEntry:
     shape: tuple[int, ...]
     weave: Weave | None = None
     blocks: ScaledBlocks | None = None
-    """If it is published in eight bits: one byte a number lies at ``offset_bytes``, while format
-    and ``num_bytes`` are those in which the store hands it on."""
+    """If it is published in few bits, which lie at ``offset_bytes``, while format and
+    ``num_bytes`` are those in which the store hands it on."""
     scales: "TensorEntry | None" = None
 
 

@@ -1,4 +1,4 @@
-"""Tiny folders whose matrices are published in eight bits with scales, written with numpy alone."""
+"""Tiny folders whose matrices are published in few bits with scales, written with numpy alone."""
 
 import dataclasses
 import math
@@ -39,19 +39,29 @@ def compressed(strategy: str, **changes: object) -> dict[str, Any]:
     }
 
 
+def packed(strategy: str, **changes: object) -> dict[str, Any]:
+    """The config of a checkpoint by compressed-tensors in four bits."""
+    four = {"num_bits": 4, "type": "int", "actorder": None}
+    stated = compressed(strategy, **(four | changes))
+    return {**stated, "format": "pack-quantized"}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scaled:
-    """One published matrix."""
+    """One published matrix; codes in four bits are levels plus eight."""
 
     codes: np.ndarray
     scales: np.ndarray
     block: tuple[int, int]
+    bits: int = 8
 
     def values(self) -> np.ndarray:
         """The weights in f32."""
         rows, columns = self.codes.shape
         wide = np.repeat(np.repeat(self.scales, self.block[0], 0), self.block[1], 1)
         levels = np.array([level_of(code) for code in range(256)], np.float32)
+        if self.bits == 4:
+            levels = np.arange(-8, 248, dtype=np.float32)
         product: np.ndarray = levels[self.codes] * wide[:rows, :columns]
         return product
 
@@ -79,6 +89,15 @@ def rounded_to_bf16(values: np.ndarray) -> np.ndarray:
     return nearest
 
 
+def words_of(codes: np.ndarray) -> np.ndarray:
+    """Eight columns in each word, the first in its lowest bits; missing ones are zeros."""
+    rows, columns = codes.shape
+    words = np.zeros((rows, -(-columns // 8)), np.uint32)
+    for column in range(columns):
+        words[:, column // 8] |= codes[:, column].astype(np.uint32) << np.uint32(column % 8 * 4)
+    return words
+
+
 def is_scaled(name: str) -> bool:
     """Whether a matrix is one of those that publishers store in eight bits."""
     is_kept = any(part in name for part in ("norm", "embed_tokens", "lm_head", "mlp.gate."))
@@ -86,7 +105,7 @@ def is_scaled(name: str) -> bool:
 
 
 def scaled_matrices(
-    block: tuple[int, int], model: TinyModel = MODEL, seed: int = 3
+    block: tuple[int, int], model: TinyModel = MODEL, seed: int = 3, bits: int = 8
 ) -> dict[str, Scaled]:
     """Random codes and scales for the matrices of a tiny model; block sizes of 0 mean the whole."""
     generator = np.random.default_rng(seed)
@@ -96,10 +115,10 @@ def scaled_matrices(
             continue
         rows, columns = block[0] or shape[0], block[1] or shape[1]
         grid = (-(-shape[0] // rows), -(-shape[1] // columns))
-        codes = generator.integers(0, 256, shape, np.uint8)
+        codes = generator.integers(0, 1 << bits, shape, np.uint8)
         codes[(codes & 127) == 127] = 0
         scales = generator.uniform(1e-4, 1e-3, grid).astype(np.float32)
-        found[name] = Scaled(codes, scales, (rows, columns))
+        found[name] = Scaled(codes, scales, (rows, columns), bits)
     return found
 
 
@@ -121,7 +140,13 @@ def write_scaled(
             tensors[name] = tensor
             continue
         own = matrices[name]
-        tensors[name] = ("F8_E4M3", own.codes.shape, own.codes.tobytes())
+        if own.bits == 4:
+            words = words_of(own.codes)
+            tensors[f"{name}_packed"] = ("I32", words.shape, words.tobytes())
+            shape = np.array(own.codes.shape, np.int64)
+            tensors[f"{name}_shape"] = ("I64", (2,), shape.tobytes())
+        else:
+            tensors[name] = ("F8_E4M3", own.codes.shape, own.codes.tobytes())
         data = stored(own.scales, scale_dtype)
         tensors[name + ending] = (scale_dtype, own.scales.shape, data)
     write_safetensors(folder / "model.safetensors", tensors)

@@ -149,7 +149,6 @@ REFUSED = {
     "google--switch-base-128": ["switch_transformers"],
     "jetmoe--jetmoe-8b": ["jetmoe"],
     "meta-llama--Llama-4-Scout-17B-16E-Instruct": ["llama4"],
-    "moonshotai--Kimi-K2.5": ["compressed-tensors (pack-quantized)"],
     "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": ["nemotron_h"],
     "stepfun-ai--Step-3.7-Flash": ["step3p7"],
     "zai-org--GLM-5": ["glm_moe_dsa"],

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 
 from runtime.inspect.config import ConfigReader
 from runtime.inspect.families.registry import FAMILIES, find_family
+from runtime.inspect.families.shapes import part_shape
 from runtime.spec.attention import LatentAttentionSpec
 from runtime.spec.blocks import ExpertGroups, Score
+from runtime.spec.footprint import KV_PAGE_TOKENS, kv_cache_bytes
 from runtime.spec.model import ModelSpec
 from runtime.spec.rope import RopeSpec, YarnScaling
 from runtime.spec.tensors import ExpertId, ExpertPart
@@ -144,6 +147,30 @@ def test_spec_names_shared_experts_and_correction_as_published() -> None:
     assert shapes["model.layers.3.mlp.shared_experts.up_proj.weight"] == (32, 64)
     assert shapes["model.layers.3.mlp.gate.e_score_correction_bias"] == (16,)
     assert "model.layers.2.mlp.gate.e_score_correction_bias" not in shapes
+
+
+def test_spec_of_glm_4_7_flash_comes_to_its_published_facts() -> None:
+    """Its config is made of the defaults of its class."""
+    own = {
+        "hidden_size": 2048,
+        "num_hidden_layers": 47,
+        "num_attention_heads": 20,
+        "vocab_size": 154880,
+        "max_position_embeddings": 202752,
+        "intermediate_size": 10240,
+        "moe_intermediate_size": 1536,
+        "n_routed_experts": 64,
+    }
+    spec, variants, fields = read("glm4_moe_lite", **own)
+    assert (variants, fields) == ([], [])
+    dense = sum(map(math.prod, FAMILIES["glm4_moe_lite"].dense_shapes(spec).values()))
+    expert = sum(math.prod(part_shape(spec, part)) for part in ExpertPart)
+    assert (len(spec.moe_layers), spec.top_k, expert) == (46, 4, 9437184)
+    assert (dense + 46 * 64 * expert) / 1e9 == pytest.approx(30, rel=0.04)
+    embedding = 2048 * 154880
+    # Published as 3 billions, rounded and without the embedding.
+    assert (dense - embedding + 46 * 4 * expert) / 1e9 == pytest.approx(3.5, abs=0.5)
+    assert kv_cache_bytes(spec, KV_PAGE_TOKENS) == 4 * KV_PAGE_TOKENS * 47 * 576
 
 
 def test_spec_of_glm_lists_sparse_layers() -> None:

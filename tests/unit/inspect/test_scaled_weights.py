@@ -17,6 +17,7 @@ from tests.support.scaled_folders import (
     SMALL_BLOCKS,
     Scaled,
     compressed,
+    packed,
     scaled_matrices,
     write_scaled,
 )
@@ -51,6 +52,13 @@ def only_problem(folder: Path) -> ErrorReport:
         ({**BLOCKS_128, "weight_block_size": [128, 0]}, None),
         ({**BLOCKS_128, "weight_block_size": [True, 128]}, None),
         ({**BLOCKS_128, "quant_method": "gptq"}, None),
+        (packed("group", group_size=32), ScaleScheme("_scale", 1, 32, bits=4)),
+        (packed("channel"), ScaleScheme("_scale", 1, 0, bits=4)),
+        (packed("group", group_size=32, num_bits=8), None),
+        (packed("group", group_size=32, symmetric=False), None),
+        (packed("group", group_size=32, actorder="group"), None),
+        (packed("group", group_size=-1), None),
+        (packed("tensor"), None),
         ({**compressed("tensor"), "format": "pack-quantized"}, None),
         ({**compressed("tensor"), "config_groups": {}}, None),
         ({**compressed("tensor"), "config_groups": {"group_0": {}}}, None),
@@ -154,3 +162,33 @@ def test_scales_in_eight_bits_are_refused_by_their_type(tmp_path: Path) -> None:
     changed = f'{before}"{name}": {{"dtype": "F8_E4M3", "shape": [4, 6]{after}'.encode()
     path.write_bytes(len(changed).to_bytes(8, "little") + changed + data[8 + length :])
     assert only_problem(folder).parameters["method"] == "F8_E4M3"
+
+
+def test_packed_matrix_of_another_shape_and_one_without_scales_are_named(tmp_path: Path) -> None:
+    matrices = scaled_matrices((1, 32), bits=4)
+    scheme = packed("group", group_size=32)
+    folder = write_scaled(tmp_path / "m", scheme, matrices, ending="_scale")
+    assert inspect_folder(str(folder)).report.is_runnable
+    own = matrices[NAME]
+    matrices[NAME] = Scaled(own.codes[:, :48], own.scales, own.block, 4)
+    problem = only_problem(write_scaled(tmp_path / "m", scheme, matrices, ending="_scale"))
+    assert (problem.parameters["tensor"], problem.parameters["found"]) == (
+        f"{NAME}_packed",
+        "32 x 6",
+    )
+    matrices[NAME] = own
+    problem = only_problem(write_scaled(tmp_path / "m", scheme, matrices, ending="_other"))
+    assert problem.code is ErrorCode.TENSOR_MISSING
+    assert problem.parameters["num_missing"] == len(matrices)
+
+
+def test_words_where_none_are_expected_are_refused_by_their_type(tmp_path: Path) -> None:
+    matrices = scaled_matrices((1, 32), bits=4)
+    folder = write_scaled(tmp_path / "m", packed("group", group_size=32), matrices, ending="_scale")
+    path = folder / "model.safetensors"
+    data = path.read_bytes()
+    path.write_bytes(data.replace(f"{NAME}_packed".encode(), f"{NAME}_packet".encode(), 1))
+    problem = only_problem(folder)
+    assert (problem.code, problem.parameters["tensor"]) == (ErrorCode.TENSOR_MISSING, NAME)
+    edit_json(folder / "config.json", quantization_config=None)
+    assert len(inspect_folder(str(folder)).report.problems) == 1

@@ -7,13 +7,19 @@ import pytest
 
 from runtime.errors import LarderError
 from runtime.inspect.folder import inspect_folder
-from runtime.kernels.formats import pack
+from runtime.kernels.formats import pack, unpack
 from runtime.prepare.prepare import prepare_model
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ExpertId
 from runtime.store.prepared import PreparedStore
-from tests.support.scaled_folders import SMALL_BLOCKS, scaled_matrices, write_scaled
+from tests.support.scaled_folders import (
+    SMALL_BLOCKS,
+    Scaled,
+    packed,
+    scaled_matrices,
+    write_scaled,
+)
 
 BLOCK = (16, 24)
 QUERIES = "model.layers.0.self_attn.q_proj.weight"
@@ -50,3 +56,28 @@ def test_prepare_with_a_scale_of_zero_names_its_tensor(tmp_path: Path) -> None:
         prepare_model(inspection, WeightFormat.Q8_G32, str(tmp_path / "copy"))
     assert refused.value.code is ErrorCode.TENSOR_MISMATCHED
     assert refused.value.parameters["tensor"] == f"{DOWN}_scale_inv"
+
+
+@pytest.mark.parametrize("largest", [-8, -7, 7])
+def test_prepare_in_four_bits_keeps_published_four_bits(tmp_path: Path, largest: int) -> None:
+    generator = np.random.default_rng(1)
+    matrices = {}
+    for name, own in scaled_matrices((1, 32), bits=4).items():
+        codes = generator.integers(1, 16, own.codes.shape, np.uint8)
+        codes[:, ::32] = largest + 8
+        scales = (own.scales.view(np.uint32) >> 16 << 16).view(np.float32)
+        matrices[name] = Scaled(codes, scales, own.block, 4)
+    scheme = packed("group", group_size=32)
+    folder = write_scaled(tmp_path / "m", scheme, matrices, ending="_scale", scale_dtype="BF16")
+    inspection = inspect_folder(str(folder))
+    copy = prepare_model(inspection, WeightFormat.Q4_G32, str(tmp_path / "copy"))
+
+    store = PreparedStore(Path(copy.folder))
+    record = np.zeros(store.layout.record_bytes, np.uint8)
+    store.read_expert(ExpertId(1, 2), record.data)
+    for part, layout in store.layout.parts.items():
+        data = record[layout.offset_bytes : layout.offset_bytes + layout.num_bytes]
+        found = unpack(WeightFormat.Q4_G32, data, layout.rows, layout.columns)
+        name = f"model.layers.1.mlp.experts.2.{part}_proj.weight"
+        np.testing.assert_array_equal(found, matrices[name].values())
+    store.close()

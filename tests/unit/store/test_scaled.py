@@ -18,8 +18,10 @@ from tests.support.scaled_folders import (
     Scaled,
     compressed,
     level_of,
+    packed,
     rounded_to_bf16,
     scaled_matrices,
+    words_of,
     write_scaled,
 )
 
@@ -66,6 +68,9 @@ def test_levels_are_those_of_e4m3() -> None:
         (compressed("block", block_structure=[16, 24]), SMALL, "_scale", "F16"),
         (compressed("channel"), (1, 0), "_scale", "F32"),
         (compressed("tensor"), (0, 0), "_scale", "F32"),
+        (packed("group", group_size=24), (1, 24), "_scale", "F32"),
+        (packed("group", group_size=32), (1, 32), "_scale", "BF16"),
+        (packed("channel"), (1, 0), "_scale", "F16"),
     ],
 )
 def test_scaled_matrices_are_multiplied_in_f32_and_rounded_once(
@@ -75,11 +80,12 @@ def test_scaled_matrices_are_multiplied_in_f32_and_rounded_once(
     ending: str,
     scale_dtype: str,
 ) -> None:
-    matrices = scaled_matrices(block)
+    bits = 4 if quantization.get("format") == "pack-quantized" else 8
+    matrices = scaled_matrices(block, bits=bits)
     if scale_dtype != "F32":
         # Those that the type of the scales holds.
         matrices = {
-            name: Scaled(own.codes, np.full_like(own.scales, 2.0**-9), own.block)
+            name: Scaled(own.codes, np.full_like(own.scales, 1.75 * 2.0**-9), own.block, bits)
             for name, own in matrices.items()
         }
     folder = write_scaled(
@@ -101,6 +107,19 @@ def test_scaled_matrices_are_multiplied_in_f32_and_rounded_once(
         pieces = b"".join(bytes(piece) for piece in store.tensor_pieces(entry, room))
         assert pieces == data
         store.close()
+
+
+def test_packed_expert_counts_as_what_it_takes_on_the_drive(tmp_path: Path) -> None:
+    matrices = scaled_matrices((1, 32), bits=4)
+    folder = write_scaled(tmp_path / "m", packed("group", group_size=32), matrices, ending="_scale")
+    report = inspect_folder(str(folder)).report
+    # Half a byte for each weight, and four for each 32 of them.
+    assert report.expert_bytes == 3 * (1024 + 64 * 4)
+    store = opened(folder)
+    before = store.num_bytes_read
+    parts_of(store)
+    assert store.num_bytes_read - before == report.expert_bytes
+    store.close()
 
 
 def test_scaled_expert_counts_as_what_it_takes_on_the_drive(tmp_path: Path) -> None:
@@ -169,6 +188,23 @@ class InMemory:
         for target in targets:
             target.cast("B")[:] = self.data[offset_bytes : offset_bytes + target.nbytes]
             offset_bytes += target.nbytes
+
+
+@pytest.mark.parametrize("columns", [4097, 100_000])
+def test_large_matrix_in_four_bits_comes_in_stripes(columns: int) -> None:
+    generator = np.random.default_rng(0)
+    shape = (3 * 2**20 // columns + 60, columns) if columns < 5000 else (50, columns)
+    codes = generator.integers(0, 16, shape, np.uint8)
+    scales = generator.uniform(-1, 1, (shape[0], -(-columns // 128))).astype(np.float32)
+    scales = np.abs(scales) + np.float32(0.01)
+    words = words_of(codes)
+    files = InMemory(words.tobytes() + scales.tobytes())
+    own = TensorEntry("s", "f", words.nbytes, scales.nbytes, WeightFormat.F32, scales.shape)
+    blocks = ScaledBlocks(own, 1, 128, 4)
+    entry = TensorEntry("w", "f", 0, 2 * codes.size, WeightFormat.BF16, shape, blocks=blocks)
+    pieces = [bytes(piece) for piece in scaled_pieces(files, entry, WeightFormat.F32)]
+    found = np.frombuffer(b"".join(pieces), np.float32).reshape(shape)
+    np.testing.assert_array_equal(found, Scaled(codes, scales, (1, 128), 4).values())
 
 
 @pytest.mark.parametrize("block", [(128, 128), (1, 5000), (2001, 5000), (1500, 128)])
