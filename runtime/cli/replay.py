@@ -4,32 +4,45 @@ import argparse
 from collections.abc import Sequence
 
 from runtime.cli.failure import print_json
+from runtime.cli.replay_timing import print_timings, timing_row
 from runtime.errors import LarderError
+from runtime.hardware.machine import describe_machine
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.protocol.errors import ErrorCode
 from runtime.simulate.gap import BASE, BOUND, Judgement, judge, slots_of_share
 from runtime.simulate.hygiene import complaints
+from runtime.simulate.machine import MachineCosts, costs_of
 from runtime.simulate.replay import Entry
+from runtime.simulate.timing import Load, Timing, time_replay
 from runtime.simulate.trace import Trace
 from runtime.simulate.trace_files import read_trace
 
+_ROW_BYTES = 8192
+"""Of a hidden state of 2048 numbers."""
 _SHOWN = (BASE, DEFAULT_POLICY, BOUND)
 
 
 def replay(options: argparse.Namespace) -> int:
     """Judge the chosen policies on each trace and print a table."""
-    for name in ("record_bytes", "tokens", "layer_stride"):
+    for name in ("record_bytes", "tokens", "layer_stride", "layer_bytes"):
         value = getattr(options, name)
-        if value is not None and value < 1:
-            raise _invalid(name.replace("_", "-"), str(value), "a number above 0")
+        least = 0 if name == "layer_bytes" else 1
+        if value is not None and value < least:
+            raise _invalid(name.replace("_", "-"), str(value), f"a number from {least}")
+    costs = None if options.machine is None else _costs(options)
     found: list[dict[str, object]] = []
     for folder in options.traces:
         trace = read_trace(folder).part(options.tokens, options.layer_stride)
         for text in options.slots or ("12.5%", "25%", "50%"):
             judged = _judge(trace, text, options)
-            found += [_row(item, text) for item in judged]
+            timed = [] if costs is None else _time(trace, judged, costs, options)
+            rows = [_row(item, text) for item in judged]
+            for row, timing in zip(rows, timed, strict=False):
+                row["timing"] = timing_row(timing)
+            found += rows
             if not options.json:
                 _print_table(trace, text, judged)
+                print_timings(timed)
         if not options.json:
             for complaint in complaints(trace):
                 print(f"Doubtful: {complaint}.")
@@ -52,6 +65,36 @@ def _judge(trace: Trace, slots: str, options: argparse.Namespace) -> list[Judgem
         entry,
         [options.record_bytes] * trace.num_layers,
     )
+
+
+def _costs(options: argparse.Namespace) -> MachineCosts:
+    """Return the costs of the PC that the profile pretends; it is named in the environment."""
+    if options.entry != Entry.OPTIONAL:
+        raise _invalid("entry", options.entry, f"{Entry.OPTIONAL} with --machine")
+    folder = str(options.traces[0])
+    return costs_of(describe_machine([folder]), folder)
+
+
+def _time(
+    trace: Trace, judged: Sequence[Judgement], costs: MachineCosts, options: argparse.Namespace
+) -> list[Timing]:
+    """Let the time of the judged policies pass."""
+    load = Load(
+        record_bytes=options.record_bytes, layer_bytes=options.layer_bytes, row_bytes=_ROW_BYTES
+    )
+    if options.hints and trace.hints is None:
+        raise _invalid("hints", trace.name, "a trace that holds hints, all layers taken")
+    return [
+        time_replay(
+            trace,
+            POLICIES[item.replay.policy],
+            item.replay.slots,
+            costs,
+            load,
+            follows_hints=options.hints,
+        )
+        for item in judged
+    ]
 
 
 def _total_slots(trace: Trace, text: str, entry: Entry) -> int:

@@ -25,6 +25,24 @@ def add_replay(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="whether a missed expert takes a slot always, or as the policy says",
     )
     parser.add_argument("--record-bytes", type=int, default=1, metavar="N", help="of one expert")
+    parser.add_argument(
+        "--machine",
+        type=Path,
+        metavar="PROFILE",
+        help="also tell how long tokens would take on the PC that a profile pretends",
+    )
+    parser.add_argument(
+        "--layer-bytes",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --machine: of the dense part of one layer",
+    )
+    parser.add_argument(
+        "--hints",
+        action="store_true",
+        help="with --machine: read what the trace guessed of the next layer",
+    )
     parser.add_argument("--tokens", type=int, metavar="N", help="take only the first ones")
     parser.add_argument("--layer-stride", type=int, default=1, metavar="N", help="skip layers")
     parser.add_argument("--json", action="store_true", help="print one JSON document")

@@ -14,7 +14,13 @@ from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposal
 from runtime.errors import LarderError
 from runtime.generate.answer import Answer, AnswerRequest
 from runtime.generate.limits import rate_limits
-from runtime.generate.loading import LoadedParts, load_parts, ram_limit_bytes, vram_limit_bytes
+from runtime.generate.loading import (
+    LoadedParts,
+    Tools,
+    load_parts,
+    ram_limit_bytes,
+    vram_limit_bytes,
+)
 from runtime.generate.placing import check_placement, place
 from runtime.generate.sampling import check_settings
 from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments, Surroundings
@@ -22,6 +28,7 @@ from runtime.generate.topics import TopicWatch
 from runtime.hardware.power import EnergyMeter
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels
+from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.protocol.chat import ChatMessage, SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadedModel
@@ -70,7 +77,10 @@ class TieredEngine:
         clock: Clock = time.perf_counter,
         draw_seed: Callable[[], int] = _draw_seed,
         rates_path: Path | None = None,
+        policy: str = DEFAULT_POLICY,
     ) -> None:
+        """``policy`` names the kind that decides who stays in RAM; the lab compares others."""
+        self._policy = POLICIES[policy]
         self._kernels = choose_kernels() if kernels is None else kernels
         if self._kernels.is_row_invariant:
             # Native kernels bring their own threads; torch's would only be in their way.
@@ -94,12 +104,15 @@ class TieredEngine:
         started_s = self._instruments.clock()
         parts = load_parts(
             plan,
-            self._kernels,
-            self._counters,
-            self._resident_bytes,
+            Tools(
+                self._kernels,
+                self._counters,
+                self._resident_bytes,
+                self._note_filled,
+                self._policy,
+            ),
             progress,
             cancel,
-            self._note_filled,
         )
         self._parts = parts
         self._sampler = self._sampler_of(parts)

@@ -16,6 +16,7 @@ from runtime.inspect.folder import inspect_folder
 from runtime.kernels.base import Kernels
 from runtime.memory.ledger import Ledger
 from runtime.models.decoder import Decoder
+from runtime.policy.catalogue import PolicyKind
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import PlacementPlan
@@ -83,20 +84,26 @@ class LoadedParts:
         self.resources.close()
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Tools:
+    """What an engine brings to every model that it loads."""
+
+    kernels: Kernels
+    counters: Counters
+    probe: Probe
+    fill_ended: FillEnded
+    """Called when the experts that are read in the background are in."""
+    policy: PolicyKind
+    """Decides which experts stay in RAM."""
+
+
 def load_parts(
-    plan: PlacementPlan,
-    kernels: Kernels,
-    counters: Counters,
-    probe: Probe,
-    progress: LoadProgress,
-    cancel: CancelToken,
-    fill_ended: FillEnded,
+    plan: PlacementPlan, tools: Tools, progress: LoadProgress, cancel: CancelToken
 ) -> LoadedParts:
     """Load a plan: check it, take all memory, read the dense part, then some experts.
 
-    A few experts of each layer are read before this returns; the others follow in the background,
-    and ``fill_ended`` is called when they are in. Raises ``CancelledError`` or ``LarderError``
-    after giving everything back.
+    A few experts of each layer are read before this returns; the others follow in the background.
+    Raises ``CancelledError`` or ``LarderError`` after giving everything back.
     """
     progress(LoadStage.START, 0, 0)
     if plan.problem is not None:
@@ -122,18 +129,19 @@ def load_parts(
         if store.layout[ExpertPart.GATE].format is not plan.expert_format:
             raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
         shape = shape_of(plan, spec)
-        base_bytes = probe()
+        base_bytes = tools.probe()
         ledger = _open_ledger(plan)
         home = Home(store, spec, plan.context_tokens, ledger, device_of(plan))
         stack.callback(home.close)
         tally = ExpertTally(len(spec.moe_layers), spec.num_experts, STORED_BITS[plan.expert_format])
-        experts = ExpertCache(store, shape, ledger, Books(counters, tally, fill_ended))
+        books = Books(tools.counters, tally, tools.fill_ended)
+        experts = ExpertCache(store, shape, ledger, books, tools.policy)
         stack.callback(experts.close)
         if home.device is not None:
             experts.attach(DeviceExperts(home.device, shape, store.layout.record_bytes))
         home.take_work((ledger if home.device is None else home.device.ledger).free_bytes)
         home.read(lambda done, total: advance(LoadStage.DENSE, done, total))
-        model = home.build(kernels, experts, counters)
+        model = home.build(tools.kernels, experts, tools.counters)
         num_first = min(spec.top_k, FIRST_EXPERTS_PER_LAYER)
         experts.fill(num_first, lambda done, total: advance(LoadStage.EXPERTS, done, total))
         experts.fill_behind()

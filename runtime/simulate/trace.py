@@ -38,6 +38,8 @@ class Trace:
     ids: ExpertIds
     scores: Scores | None = None
     is_ranked: bool = True
+    hints: ExpertIds | None = None
+    """[tokens, layers, hints]: what was guessed of a layer while the one before it computed."""
 
     def __post_init__(self) -> None:
         if self.ids.ndim != 3 or self.ids.shape[1] != len(self.layers):
@@ -46,6 +48,10 @@ class Trace:
             raise ValueError(f"the sequences do not sum to {self.num_tokens} tokens")
         if self.scores is not None and self.scores.shape != self.ids.shape:
             raise ValueError(f"scores of {self.scores.shape} for ids of {self.ids.shape}")
+        if self.hints is not None and self.hints.shape[:2] != self.ids.shape[:2]:
+            raise ValueError(f"hints of {self.hints.shape} for ids of {self.ids.shape}")
+        if self.hints is not None and self.hints.size and self.hints.max() >= self.num_experts:
+            raise ValueError(f"hinted expert {int(self.hints.max())} of {self.num_experts}")
         if self.ids.size and int(self.ids.max()) >= self.num_experts:
             raise ValueError(f"expert {int(self.ids.max())} of {self.num_experts}")
 
@@ -79,6 +85,8 @@ class Trace:
             sequence_tokens=tuple(int(size) for size in np.diff(ends) if size),
             ids=self.ids[:number, ::layer_stride],
             scores=None if self.scores is None else self.scores[:number, ::layer_stride],
+            # With layers left out, nobody computes the layer before.
+            hints=None if self.hints is None or layer_stride > 1 else self.hints[:number],
         )
 
     def only_layers(self, indexes: Sequence[int]) -> "Trace":
@@ -89,6 +97,7 @@ class Trace:
             layers=tuple(self.layers[index] for index in chosen),
             ids=self.ids[:, chosen],
             scores=None if self.scores is None else self.scores[:, chosen],
+            hints=None,
         )
 
     def one_by_one(self) -> "Trace":
@@ -99,4 +108,5 @@ class Trace:
             sequence_tokens=tuple(size * self.top_k for size in self.sequence_tokens),
             ids=ids,
             scores=None,
+            hints=None,
         )

@@ -2,6 +2,7 @@
 
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ HEADER = "trace.json"
 _MAX_HEADER_BYTES = 1 << 20
 _MAX_PART_BYTES = 256 << 20
 _MAX_PARTS = 1000
+_Part = dict[str, np.ndarray]
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,6 +48,8 @@ def write_trace(folder: Path, trace: Trace, tokens_per_part: int) -> None:
         arrays = {"ids": np.ascontiguousarray(trace.ids[chosen].transpose(1, 0, 2), dtype)}
         if trace.scores is not None:
             arrays["scores"] = np.ascontiguousarray(trace.scores[chosen].transpose(1, 0, 2))
+        if trace.hints is not None:
+            arrays["hints"] = np.ascontiguousarray(trace.hints[chosen].transpose(1, 0, 2), dtype)
         with (folder / names[-1]).open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **arrays)
     origin = trace.origin
@@ -62,20 +66,27 @@ def read_trace(folder: Path) -> Trace:
     header = _read_header(folder / HEADER)
     parts = [_read_part(folder / name) for name in header.parts]
     try:
-        has_scores = all(scores is not None for _, scores in parts)
-        scores = [part for _, part in parts if part is not None]
         return Trace(
             header.name,
             TraceOrigin(header.model, header.kind, header.source, header.licence),
             header.num_experts,
             tuple(header.layers),
             tuple(header.sequence_tokens),
-            np.concatenate([ids for ids, _ in parts]).astype(np.uint16),
-            np.concatenate(scores) if has_scores else None,
+            np.concatenate([part["ids"] for part in parts]).astype(np.uint16),
+            _joined(parts, "scores"),
             header.is_ranked,
+            _joined(parts, "hints"),
         )
     except ValueError as error:
         raise _unreadable(folder / HEADER, str(error)) from error
+
+
+def _joined(parts: Sequence[_Part], name: str) -> np.ndarray | None:
+    """Return an array of all parts, None if some lack it."""
+    if not all(name in part for part in parts):
+        return None
+    whole = np.concatenate([part[name] for part in parts])
+    return whole if name == "scores" else whole.astype(np.uint16)
 
 
 def _read_header(path: Path) -> _Header:
@@ -98,22 +109,26 @@ def _read_header(path: Path) -> _Header:
     return header
 
 
-def _read_part(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return ids and scores as [tokens, layers, top_k]."""
+def _read_part(path: Path) -> _Part:
+    """Return the arrays of a part, tokens first."""
     try:
         with zipfile.ZipFile(path) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > _MAX_PART_BYTES:
                 raise _unreadable(path, "it is too long")
         with np.load(path, allow_pickle=False) as arrays:
             ids = arrays["ids"]
-            scores = arrays.get("scores")
+            found = {name: arrays[name] for name in ("scores", "hints") if name in arrays}
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise _unreadable(path, str(error)) from error
     if ids.dtype not in (np.uint8, np.uint16) or ids.ndim != 3:
         raise _unreadable(path, f"ids are {ids.dtype} of {ids.ndim} dimensions")
+    scores, hints = found.get("scores"), found.get("hints")
     if scores is not None and (scores.dtype != np.uint8 or scores.shape != ids.shape):
         raise _unreadable(path, "scores do not fit the ids")
-    return ids.transpose(1, 0, 2), None if scores is None else scores.transpose(1, 0, 2)
+    if hints is not None and (hints.dtype != ids.dtype or hints.shape[:2] != ids.shape[:2]):
+        raise _unreadable(path, "hints do not fit the ids")
+    found["ids"] = ids
+    return {name: array.transpose(1, 0, 2) for name, array in found.items()}
 
 
 def _unreadable(path: Path, reason: str) -> LarderError:

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 
@@ -74,3 +75,63 @@ def test_replay_of_no_trace_names_the_file(
     assert main(["replay", str(tmp_path)]) != 0
 
     assert "trace.json cannot be read" in capsys.readouterr().err
+
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A pretended PC; the environment is as before when the test ends."""
+    monkeypatch.setenv("LARDER_MACHINE", "")
+    path = tmp_path / "profile.json"
+    path.write_text(
+        json.dumps(
+            {
+                "ram": {"total_gib": 8, "available_gib": 4, "read_gb_per_s": 10},
+                "drive": {"read_gb_per_s": 1},
+            }
+        )
+    )
+    return path
+
+
+def test_replay_on_a_machine_tells_tokens_per_second_of_each_policy(
+    folder: Path, profile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--slots", "4", "--record-bytes", "1000000", "--machine", str(profile)]
+
+    assert main(["replay", str(folder), *asked]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert main(["replay", str(folder), *asked, "--layer-bytes", "9000000", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["replays"]
+
+    assert lines[5].split()[:3] == ["policy", "tokens/s", "waiting"]
+    assert [line.split()[0] for line in lines[6:]] == ["lru", "expected-shared", "clairvoyant"]
+    for row in rows:
+        timing = row["timing"]
+        assert timing["drive_bytes"] == row["miss_bytes"]
+        # Each miss passes the drive at 1 GB/s.
+        assert timing["seconds"] > row["miss_bytes"] / 1e9
+        assert timing["tokens_per_s"] == pytest.approx(300 / timing["seconds"])
+
+
+def test_replay_with_hints_needs_a_trace_that_has_them(
+    folder: Path, tmp_path: Path, profile: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--slots", "4", "--machine", str(profile), "--hints", "--json"]
+    trace = sticky_trace()
+    write_trace(tmp_path / "hinted", dataclasses.replace(trace, hints=trace.ids), 1000)
+
+    assert main(["replay", str(folder), *asked]) != 0
+    assert "The setting hints is" in capsys.readouterr().err
+    assert main(["replay", str(tmp_path / "hinted"), *asked]) == 0
+    (row, *_) = json.loads(capsys.readouterr().out)["replays"]
+    assert sum(row["timing"]["hints"].values()) > 0
+
+
+@pytest.mark.parametrize("asked", [["--entry", "required"], ["--layer-bytes", "-1"]])
+def test_replay_on_a_machine_with_a_setting_that_makes_no_sense_names_it(
+    folder: Path, profile: Path, asked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", str(folder), "--machine", str(profile), *asked]) != 0
+
+    name = asked[0].removeprefix("--")
+    assert f"The setting {name} is" in capsys.readouterr().err

@@ -19,6 +19,10 @@ def equal(left: Trace, right: Trace) -> bool:
         assert left.scores is right.scores
     else:
         assert (left.scores == right.scores).all()
+    if left.hints is None or right.hints is None:
+        assert left.hints is right.hints
+    else:
+        assert (left.hints == right.hints).all()
     return bool((left.ids == right.ids).all())
 
 
@@ -30,8 +34,16 @@ def test_trace_written_in_parts_is_read_the_same(
     trace = sticky_trace(num_tokens=60, num_experts=num_experts)
     scores = np.arange(trace.ids.size, dtype=np.uint8).reshape(trace.ids.shape)
 
-    for made in (trace, dataclasses.replace(trace, scores=scores)):
-        folder = tmp_path / str(made.scores is None)
+    hints = trace.ids[:, :, :1]
+
+    for number, made in enumerate(
+        (
+            trace,
+            dataclasses.replace(trace, scores=scores),
+            dataclasses.replace(trace, scores=scores, hints=hints),
+        )
+    ):
+        folder = tmp_path / str(number)
         write_trace(folder, made, tokens_per_part)
         assert equal(read_trace(folder), made)
 
@@ -56,6 +68,8 @@ def damaged(folder: Path, **changes: object) -> None:
         {"parts": ["part-000.npz", "other.npz"]},
         {"parts": ["floats.npz"]},
         {"parts": ["scores.npz"]},
+        {"parts": ["hints.npz"]},
+        {"parts": ["far-hints.npz"]},
         {"parts": ["no-ids.npz"]},
         {"parts": ["cut.npz"]},
         {"name": "x" * (1 << 20)},
@@ -69,6 +83,8 @@ def test_trace_that_is_damaged_is_refused_with_its_file(
     np.savez_compressed(tmp_path / "other.npz", ids=ids[:, :, :1])
     np.savez_compressed(tmp_path / "floats.npz", ids=ids.astype(float))
     np.savez_compressed(tmp_path / "scores.npz", ids=ids, scores=ids[:1])
+    np.savez_compressed(tmp_path / "hints.npz", ids=ids, hints=ids[:, :5])
+    np.savez_compressed(tmp_path / "far-hints.npz", ids=ids, hints=ids + np.uint8(200))
     np.savez_compressed(tmp_path / "no-ids.npz", tokens=ids)
     whole = (tmp_path / "part-000.npz").read_bytes()
     (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
@@ -114,3 +130,18 @@ def test_trace_one_by_one_needs_the_same_in_the_same_order() -> None:
     for layer in range(trace.num_layers):
         flat = [expert for row in trace.rows(layer) for expert in row]
         assert [row[0] for row in single.rows(layer)] == flat
+
+
+def test_trace_hints_go_with_the_layer_before_and_must_fit() -> None:
+    trace = sticky_trace(num_tokens=60, num_layers=5)
+    hinted = dataclasses.replace(trace, hints=trace.ids[:, :, :1])
+
+    first = hinted.part(10)
+    assert first.hints is not None
+    assert len(first.hints) == 10
+    assert hinted.part(10, 2).hints is hinted.only_layers([1]).hints is None
+    assert hinted.one_by_one().hints is None
+    with pytest.raises(ValueError, match="hints of"):
+        dataclasses.replace(trace, hints=trace.ids[1:])
+    with pytest.raises(ValueError, match="hinted expert 99"):
+        dataclasses.replace(trace, hints=np.full_like(trace.ids, 99))
