@@ -1,0 +1,206 @@
+"""``docs/models.md``: which models are read, and how exactly they are computed.
+
+``python -m tests.support.models_page`` measures and writes the page. Tiny random checkpoints of
+each family go through the engine and through transformers; what is known of published models comes
+from their configs.
+"""
+
+import dataclasses
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from runtime.inspect.families.registry import FAMILIES
+from runtime.inspect.folder import inspect_folder
+from runtime.protocol.errors import ErrorCode
+from tests.support.tiny_checkpoints import (
+    VARIANTS,
+    VOCABULARY_SIZE,
+    reference_model,
+    tiny_checkpoint,
+)
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "models.md"
+CONFIGS = ROOT / "tests" / "golden" / "model-configs"
+_PLAIN = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+_EIGHT_BITS = "fp8"
+FORMATS = (*_PLAIN, _EIGHT_BITS)
+NUM_PROMPT_TOKENS = 40
+NUM_GREEDY_TOKENS = 64
+SEEDS = (0, 1, 2)
+_NONE = "–"
+
+_HEAD = f"""# Models
+
+Written by `python -m tests.support.models_page`; a test keeps it complete.
+
+## Families
+
+A family is what one `model_type` stands for. For each, tiny random checkpoints with the structure
+of the published ones, {len(SEEDS)} of different seeds, are stored in every format that is read, and
+computed by Larder and by transformers, both in fp32: a prompt of {NUM_PROMPT_TOKENS} tokens in
+pieces, then {NUM_GREEDY_TOKENS} tokens one by one, each the likeliest. A cell has the greatest
+difference between two logits, and how many of the {NUM_GREEDY_TOKENS} tokens are those that
+transformers takes. Weights in fp8 have a scale for each block; transformers computes what they
+stand for.
+
+"""
+_BETWEEN = f"""
+{_NONE}: experts that are stacked in one tensor are not published in fp8, and for `kimi_k25`, which
+is `deepseek_v3` under other names, transformers has no class to compare with. Experts of `gpt_oss`
+in MXFP4 are kept as published; the kernels round what they are multiplied with to eight bits.
+Of `gemma4`, `kimi_k25` and `qwen3_vl_moe` the language model is computed, pictures are not read.
+Prepared copies in fewer bits are rounded, and [weight formats](formats.md) says how.
+
+## Published models
+
+Configs of these are held to what is known of them: layers, experts, parameters, bytes of an expert,
+numbers kept of each position. What is refused is named when the folder is dropped, with what to
+choose instead.
+
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parity:
+    """How near a family comes to transformers in one stored format."""
+
+    greatest_difference: str
+    """In powers of ten, so that the page does not change with the machine more than it must."""
+    num_equal_tokens: int
+
+    def __str__(self) -> str:
+        return f"{self.greatest_difference}, {self.num_equal_tokens}/{NUM_GREEDY_TOKENS}"
+
+
+Table = Mapping[str, Mapping[str, Parity | None]]
+"""By family and format; None: there is nothing to compare with."""
+
+
+def family_names() -> list[str]:
+    """Every family by the name that its files have."""
+    return sorted({family.model_type for family in FAMILIES.values()})
+
+
+def render(table: Table) -> str:
+    """Return the page."""
+    rows = [
+        (f"`{name}`", *(str(cell) if cell else _NONE for cell in table[name].values()))
+        for name in family_names()
+    ]
+    families = _table(("`model_type`", *FORMATS), rows)
+    return _HEAD + families + _BETWEEN + _table(("model", "is read as"), _published())
+
+
+def parse(page: str) -> Table:
+    """Return the figures of a page."""
+    table: dict[str, dict[str, Parity | None]] = {}
+    cell = rf"(?:(\S+), (\d+)/{NUM_GREEDY_TOKENS}|{_NONE})"
+    cells = r" \| ".join([cell] * len(FORMATS))
+    row = re.compile(rf"\| `(\w+)` \| {cells} \|")
+    for found in row.finditer(page):
+        name, *figures = found.groups()
+        pairs = zip(figures[::2], figures[1::2], strict=True)
+        read = [Parity(size, int(count)) if size else None for size, count in pairs]
+        table[name] = dict(zip(FORMATS, read, strict=True))
+    return table
+
+
+def _published() -> list[tuple[str, str]]:
+    """Return each published model with what its config is taken for."""
+    paths = sorted(CONFIGS.glob("*.json"), key=lambda path: path.name.lower())
+    return [
+        (path.name.removesuffix(".config.json").replace("--", "/"), _taken_for(path))
+        for path in paths
+    ]
+
+
+def _taken_for(path: Path) -> str:
+    """Return what a folder with nothing but this config is told to be."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copyfile(path, Path(folder, "config.json"))
+        report = inspect_folder(folder).report
+    for problem in report.problems:
+        if problem.code is ErrorCode.ARCHITECTURE_UNSUPPORTED:
+            return f"refused: `{problem.parameters['architecture']}`"
+        if problem.code is ErrorCode.QUANTIZATION_UNSUPPORTED:
+            return f"`{report.model_type}`, refused as {problem.parameters['method']}"
+    return f"`{report.model_type}`"
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def measure(root: Path) -> Table:
+    """Return the figures of all families; checkpoints are made below ``root``."""
+    return {
+        name: {each: _worst(root, name, each) if name in VARIANTS else None for each in FORMATS}
+        for name in family_names()
+    }
+
+
+def _worst(root: Path, name: str, weight_format: str) -> Parity | None:
+    """Return the worst of all seeds, None if the family's tensors cannot have the format."""
+    measured = []
+    for seed in SEEDS:
+        folders = _stored(tiny_checkpoint(root, name, seed=seed), weight_format)
+        if folders is None:
+            return None
+        measured.append(_compare(*folders, seed))
+    difference = max(each for each, _ in measured)
+    return Parity(f"{difference:.0e}", min(count for _, count in measured))
+
+
+def _stored(folder: Path, weight_format: str) -> tuple[Path, Path] | None:
+    """Return a copy stored in a format, and one that transformers reads with the same weights."""
+    from safetensors.torch import load_file, save_file
+
+    from tests.support.eight_bit_checkpoints import both_folders
+
+    tensors = load_file(folder / "model.safetensors")
+    copy = folder.with_name(f"{folder.name}-{weight_format}")
+    if weight_format == _EIGHT_BITS:
+        has_stacks = any(tensor.ndim == 3 for tensor in tensors.values())
+        return None if has_stacks else both_folders(folder, copy)
+    shutil.copytree(folder, copy)
+    dtype = _PLAIN[weight_format]
+    save_file(
+        {name: tensor.to(dtype) for name, tensor in tensors.items()}, copy / "model.safetensors"
+    )
+    return copy, copy
+
+
+def _compare(folder: Path, reference: Path, seed: int) -> tuple[float, int]:
+    """Return the greatest difference of logits, and how many likeliest tokens are the same."""
+    from runtime.kernels.dispatch import choose_kernels
+    from tests.support.model_bench import open_bench
+
+    generator = torch.Generator().manual_seed(seed)
+    shape = (NUM_PROMPT_TOKENS,)
+    ids: list[int] = torch.randint(3, VOCABULARY_SIZE, shape, generator=generator).tolist()
+    with open_bench(folder, choose_kernels()) as bench:
+        rows = [bench.feed_in_chunks(ids, [11, 2])]
+        for _ in range(NUM_GREEDY_TOKENS):
+            ids.append(int(rows[-1][-1].argmax()))
+            rows.append(bench.feed(ids[-1:]))
+    ours = torch.cat(rows)
+    with torch.no_grad():
+        theirs = reference_model(reference)(torch.tensor([ids])).logits[0]
+    # As long as all tokens before agree, the likeliest next one is the one that is taken.
+    taken = theirs[NUM_PROMPT_TOKENS - 1 : -1].argmax(dim=-1)
+    is_equal = (taken == torch.tensor(ids[NUM_PROMPT_TOKENS:])).tolist()
+    num_equal = NUM_GREEDY_TOKENS if all(is_equal) else is_equal.index(False)
+    return float((ours - theirs).abs().max()), num_equal
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        PAGE.write_text(render(measure(Path(folder))), encoding="utf-8")
