@@ -24,6 +24,27 @@ from tests.support.checkpoint_folders import (
 )
 
 CONFIGS: Mapping[str, dict[str, object]] = {
+    "deepseek_v3": {
+        "model_type": "deepseek_v3",
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 272,
+        "max_position_embeddings": 512,
+        "kv_lora_rank": 24,
+        "q_lora_rank": 40,
+        "qk_nope_head_dim": 16,
+        "qk_rope_head_dim": 8,
+        "v_head_dim": 16,
+        "n_routed_experts": 8,
+        "n_group": 4,
+        "topk_group": 2,
+        "num_experts_per_tok": 3,
+        "num_nextn_predict_layers": 1,
+        "intermediate_size": 96,
+        "moe_intermediate_size": 32,
+        "first_k_dense_replace": 1,
+    },
     "granitemoe": {
         "model_type": "granitemoe",
         "hidden_size": 256,

@@ -6,17 +6,20 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from runtime.inspect.config import ConfigReader
 from runtime.inspect.families.registry import FAMILIES, find_family
 from runtime.inspect.families.shapes import part_shape
+from runtime.inspect.folder import inspect_folder
 from runtime.spec.attention import LatentAttentionSpec
 from runtime.spec.blocks import ExpertGroups, Score
 from runtime.spec.footprint import KV_PAGE_TOKENS, kv_cache_bytes
 from runtime.spec.model import ModelSpec
 from runtime.spec.rope import RopeSpec, YarnScaling
 from runtime.spec.tensors import ExpertId, ExpertPart
+from tests.support.family_folders import tensor_values, write_family
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SMALL: dict[str, Any] = {
@@ -236,3 +239,18 @@ def test_spec_without_mscale_leaves_the_scale_alone() -> None:
     spec, variants, fields = read("deepseek_v3", rope_scaling=YARN)
     assert (variants, fields) == ([], [])
     assert attention_of(spec).scale == 192**-0.5
+
+
+def test_layer_that_predicts_further_tokens_is_passed_over(tmp_path: Path) -> None:
+    values = tensor_values("deepseek_v3")
+    plain = inspect_folder(str(write_family(tmp_path / "plain", "deepseek_v3", values)))
+    further = {
+        f"model.layers.2.{name}": np.zeros((3, 5), np.float32)
+        for name in ("eh_proj.weight", "enorm.weight", "embed_tokens.weight", "shared_head.norm")
+    }
+    folder = write_family(tmp_path / "further", "deepseek_v3", values | further)
+    found = inspect_folder(str(folder))
+    assert not plain.report.problems
+    assert not found.report.problems
+    assert found.report.num_parameters == plain.report.num_parameters
+    assert found.tensors.keys() == plain.tensors.keys()
