@@ -163,8 +163,13 @@ def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> No
         reason = f"the model is published in {report.stored_format} and not in {expert_format}"
         raise LarderError(ErrorCode.PREPARE_FAILED, folder=report.folder, reason=reason)
     if report.stored_format not in (*plain, None, expert_format):
-        reason = f"its experts are published in {report.stored_format} and are only kept as that"
-        raise LarderError(ErrorCode.PREPARE_FAILED, folder=report.folder, reason=reason)
+        raise LarderError(
+            ErrorCode.SETTING_INVALID,
+            f"the experts of {report.folder} are published packed, and are only copied as they are",
+            name="expert_format",
+            found=expert_format,
+            expected=str(report.stored_format),
+        )
 
 
 def _require_folder(folder: Path) -> None:

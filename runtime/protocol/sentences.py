@@ -135,7 +135,7 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
         ),
         ErrorCode.NOT_PREPARED: (
             "This plan needs a prepared copy of {folder}, and there is none yet. Prepare the model"
-            " first, or choose the plan with the published weights."
+            " first, or choose a plan that needs none."
         ),
         ErrorCode.PLAN_OUTDATED: (
             "The files in {folder} have changed since this plan was made. Plan the model again."

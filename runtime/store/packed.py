@@ -20,6 +20,7 @@ BLOCK_BYTES = GROUP_SIZE // 2
 LEAST_EXPONENT, MOST_EXPONENT = 2, 252
 """Scales that are used: less counts as 0, more is outside the range of f32, and 255 no number."""
 _QUAD = 4
+_LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
 
 
 def unpack_published(
@@ -56,18 +57,25 @@ def record_of_published(blocks: Bytes, exponents: Bytes) -> Bytes:
     record = np.zeros((num_blocks, num_groups, ROW_BLOCK * (1 + BLOCK_BYTES)), np.uint8)
     scales = _whole_blocks(exponents).reshape(num_blocks, ROW_BLOCK, num_groups)
     record[..., :ROW_BLOCK] = np.where(scales < LEAST_EXPONENT, 0, scales).transpose(0, 2, 1)
-    quads = _whole_blocks(_paired(blocks)).reshape(num_blocks, ROW_BLOCK, num_groups, -1, _QUAD)
-    weights = quads.transpose(0, 2, 3, 1, 4).reshape(num_blocks, num_groups, -1)
-    record[..., ROW_BLOCK:] = weights
+    # Four neighbouring bytes move together.
+    quads = _whole_blocks(_paired(blocks)).view(np.uint32)
+    quads = quads.reshape(num_blocks, ROW_BLOCK, num_groups, -1).transpose(0, 2, 3, 1)
+    places = record.view(np.uint32)[..., ROW_BLOCK // _QUAD :]
+    places.reshape(num_blocks, num_groups, -1, ROW_BLOCK)[:] = quads
     return record.reshape(-1)
 
 
 def _paired(blocks: Bytes) -> Bytes:
     """Return bytes with the columns ``i`` and ``i + 16`` of a group in their halves."""
-    first, second = blocks[..., : BLOCK_BYTES // 2], blocks[..., BLOCK_BYTES // 2 :]
-    paired = np.empty_like(blocks)
-    paired[..., ::2] = (first & np.uint8(15)) | (second << np.uint8(4))
-    paired[..., 1::2] = (first >> np.uint8(4)) | (second & np.uint8(0xF0))
+    # Eight bytes at a time: the columns 0 to 15 of a group, then 16 to 31.
+    eights = np.ascontiguousarray(blocks).view(np.uint64)
+    first, second = eights[..., 0], eights[..., 1]
+    even = (first & _LOW_HALVES) | ((second & _LOW_HALVES) << np.uint64(4))
+    odd = ((first >> np.uint64(4)) & _LOW_HALVES) | (second & ~_LOW_HALVES)
+    paired = np.empty(blocks.shape, np.uint8)
+    flat = paired.reshape(-1)
+    flat[::2] = even.view(np.uint8).reshape(-1)
+    flat[1::2] = odd.view(np.uint8).reshape(-1)
     return paired
 
 

@@ -97,5 +97,9 @@ def test_packed_model_is_not_packed_again_in_another_format(tmp_path: Path, mode
     inspection = inspect_folder(str(model))
     with pytest.raises(LarderError) as refused:
         prepare_model(inspection, WeightFormat.Q4_G32, str(tmp_path / "copy"))
-    assert refused.value.code is ErrorCode.PREPARE_FAILED
-    assert "mxfp4" in str(refused.value.parameters["reason"])
+    assert refused.value.code is ErrorCode.SETTING_INVALID
+    assert refused.value.parameters == {
+        "name": "expert_format",
+        "found": "q4_g32",
+        "expected": "mxfp4",
+    }

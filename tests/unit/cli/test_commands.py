@@ -132,6 +132,20 @@ def test_prepare_prints_the_copy(model: str, capsys: Capture) -> None:
     }
 
 
+@pytest.mark.parametrize(("bits", "expected"), [((), "q8_g32"), (("--bits", "16"), "bf16")])
+def test_prepare_without_bits_takes_eight_and_with_sixteen_the_published_format(
+    model: str, capsys: Capture, bits: tuple[str, ...], expected: str
+) -> None:
+    assert run_json(capsys, "prepare", model, *bits)["expert_format"] == expected
+
+
+def test_prepare_of_no_folder_is_refused_as_inspecting_refuses_it(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    answer = run_json(capsys, "prepare", str(tmp_path / "missing"), status=2)
+    assert answer["error"]["code"] == "folder_not_found"
+
+
 def test_prepare_with_progress_json_prints_an_event_a_line(model: str, capsys: Capture) -> None:
     assert main(["prepare", model, "--progress-json", *SCRIPTED]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
