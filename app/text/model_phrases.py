@@ -19,6 +19,7 @@ _BITS = {
     WeightFormat.Q8_G32: "8.5",
     WeightFormat.Q4_G32: "4.5",
     WeightFormat.MXFP4: "4.25",
+    WeightFormat.Q4A_G32: "4.5",
 }
 
 

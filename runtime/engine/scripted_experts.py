@@ -15,6 +15,7 @@ _BITS = {
     WeightFormat.Q8_G32: 8,
     WeightFormat.Q4_G32: 4,
     WeightFormat.MXFP4: 4,
+    WeightFormat.Q4A_G32: 4,
 }
 _ONE_USE_MORE = bytes(
     min(255, math.ceil(16 * math.log2(2 ** (value / 16) + 1) - 1e-9)) for value in range(256)

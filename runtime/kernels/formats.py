@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from runtime.kernels.affine import pack_affine_groups, unpack_affine
 from runtime.kernels.fp4 import LEVELS, fp4_scales, pack_fp4_groups
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, matrix_bytes
@@ -45,6 +46,8 @@ def pack(weight_format: WeightFormat, array: Floats) -> Bytes:
             return pack_q4_g32(array)
         case WeightFormat.MXFP4:
             return _in_slices(array, pack_fp4_groups)
+        case WeightFormat.Q4A_G32:
+            return _in_slices(array, pack_affine_groups)
 
 
 def pack_q8_g32(array: Floats) -> Bytes:
@@ -79,6 +82,8 @@ def unpack(weight_format: WeightFormat, data: Bytes, rows: int, columns: int) ->
             return _unpack_q4(data, rows, columns)
         case WeightFormat.MXFP4:
             return _unpack_fp4(data, rows, columns)
+        case WeightFormat.Q4A_G32:
+            return unpack_affine(data, rows, columns)
 
 
 def _bytes_of(array: npt.NDArray[np.generic]) -> Bytes:

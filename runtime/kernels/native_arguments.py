@@ -17,6 +17,7 @@ FORMAT_CODES = {
     WeightFormat.Q8_G32: 3,
     WeightFormat.Q4_G32: 4,
     WeightFormat.MXFP4: 5,
+    WeightFormat.Q4A_G32: 6,
 }
 """The numbers that the extension gives the formats."""
 ACTIVATION_CODES = {

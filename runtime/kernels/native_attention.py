@@ -79,10 +79,14 @@ class NativeAttention:
             num_positions, num_angles = rope.cosines.shape
             places = (address_of(rope.cosines), address_of(rope.sines))
             tables = (*places, num_positions, num_angles)
+        q, k, v, o = (_numbers_of(each) for each in (weights.q, weights.k, weights.v, weights.o))
         return self._module.attention_block(
             self._hidden,
             (weights.num_heads, weights.num_kv_heads, weights.head_dim, pages.page_tokens),
-            *(_numbers_of(each) for each in (weights.q, weights.k, weights.v, weights.o)),
+            q,
+            k,
+            v,
+            o,
             (self._norm(weights.q_norm), self._norm(weights.k_norm), weights.eps),
             tables,
             weights.scale,

@@ -29,9 +29,12 @@ def unpack_tensor(
     plain = PLAIN_TYPES.get(weight_format)
     if plain is not None:
         return data.view(plain).view(rows, columns).to(torch.float32)
-    levels, scales = _GROUPED[weight_format](data, columns)
-    quads = levels * scales[:, :, None, :, None]
-    padded = quads.permute(0, 3, 1, 2, 4).reshape(levels.shape[0] * ROW_BLOCK, -1)
+    if weight_format is WeightFormat.Q4A_G32:
+        quads = _affine(data, columns)
+    else:
+        levels, scales = _GROUPED[weight_format](data, columns)
+        quads = levels * scales[:, :, None, :, None]
+    padded = quads.permute(0, 3, 1, 2, 4).reshape(quads.shape[0] * ROW_BLOCK, -1)
     return padded[:rows, :columns].contiguous()
 
 
@@ -66,6 +69,20 @@ def _fp4(data: torch.Tensor, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
     # The bits of a float whose exponent is the byte; 0 and 1 stand for 0.
     bits = exponents.to(torch.int32) << 23
     return levels, bits.masked_fill(exponents < _LEAST_EXPONENT, 0).view(torch.float32)
+
+
+def _affine(data: torch.Tensor, columns: int) -> torch.Tensor:
+    """Return the weights ``[blocks, groups, quads, 8, 4]``; see ``affine`` for the drawing."""
+    num_groups, head_bytes = -(-columns // GROUP_SIZE), 4 * ROW_BLOCK
+    blocks = data.view(-1, head_bytes + num_groups * ROW_BLOCK * (2 + GROUP_SIZE // 2))
+    units = blocks[:, :head_bytes].contiguous().view(torch.float16).to(torch.float32)
+    units = units.view(-1, 2, 1, ROW_BLOCK)
+    groups = blocks[:, head_bytes:].reshape(len(blocks), num_groups, -1)
+    pairs = groups[..., 2 * ROW_BLOCK :].reshape(len(blocks), num_groups, -1, ROW_BLOCK, _QUAD)
+    steps = units[:, 0] * groups[..., :ROW_BLOCK].to(torch.float32)
+    leasts = units[:, 1] * groups[..., ROW_BLOCK : 2 * ROW_BLOCK].to(torch.float32)
+    levels = _halves(pairs).to(torch.float32)
+    return levels * steps[:, :, None, :, None] - leasts[:, :, None, :, None]
 
 
 _GROUPED = {

@@ -32,6 +32,8 @@ class NativeModule(Protocol):
     Q8_GROUP_BYTES: int
     Q4_GROUP_BYTES: int
     MXFP4_GROUP_BYTES: int
+    Q4A_GROUP_BYTES: int
+    """With the head of its block."""
 
     def attention_block(
         self,

@@ -17,6 +17,7 @@ NATIVE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.Q8_G32: 0.70,
         WeightFormat.Q4_G32: 0.70,
         WeightFormat.MXFP4: 0.70,
+        WeightFormat.Q4A_G32: 0.70,
     }
 )
 REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
@@ -27,6 +28,7 @@ REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.Q8_G32: 0.28e9,
         WeightFormat.Q4_G32: 0.13e9,
         WeightFormat.MXFP4: 0.13e9,
+        WeightFormat.Q4A_G32: 0.13e9,
     }
 )
 

@@ -28,6 +28,7 @@ class WeightFormat(enum.StrEnum):
     Q8_G32 = "q8_g32"
     Q4_G32 = "q4_g32"
     MXFP4 = "mxfp4"
+    Q4A_G32 = "q4a_g32"
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)

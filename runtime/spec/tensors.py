@@ -132,7 +132,8 @@ def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
     num_groups = -(-columns // GROUP_SIZE)
     bits = 8 if weight_format is WeightFormat.Q8_G32 else 4
     scale_bytes = 1 if weight_format is WeightFormat.MXFP4 else 2
-    return padded_rows * num_groups * (scale_bytes + GROUP_SIZE * bits // 8)
+    row_bytes = 4 if weight_format is WeightFormat.Q4A_G32 else 0
+    return padded_rows * (row_bytes + num_groups * (scale_bytes + GROUP_SIZE * bits // 8))
 
 
 def expert_layout(weight_format: WeightFormat, hidden_size: int, expert_width: int) -> ExpertLayout:

@@ -20,6 +20,7 @@ STORED_BITS = {
     WeightFormat.Q8_G32: 8,
     WeightFormat.Q4_G32: 4,
     WeightFormat.MXFP4: 4,
+    WeightFormat.Q4A_G32: 4,
 }
 """Bits of a weight by format, scales left out."""
 _MOST = 255

@@ -174,4 +174,5 @@ NB_MODULE(_native, module) {
     module.attr("Q8_GROUP_BYTES") = group_bytes(Format::Q8G32);
     module.attr("Q4_GROUP_BYTES") = group_bytes(Format::Q4G32);
     module.attr("MXFP4_GROUP_BYTES") = group_bytes(Format::Mxfp4);
+    module.attr("Q4A_GROUP_BYTES") = group_bytes(Format::Q4AG32) + head_bytes(Format::Q4AG32);
 }

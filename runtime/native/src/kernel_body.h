@@ -22,7 +22,7 @@ const KernelTable& LARDER_TABLE() {
     static const KernelTable kernels{
         kTableName,
         {dot_plain<LoadF32>, dot_plain<LoadF16>, dot_plain<LoadBf16>, dot_quads<EightBit>,
-         dot_quads<FourBit>, dot_quads<Fp4>},
+         dot_quads<FourBit>, dot_quads<Fp4>, dot_quads<Affine>},
         quantise,
         activate,
         exponentials,

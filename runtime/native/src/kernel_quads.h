@@ -62,6 +62,7 @@ void quantise(const float* x, int64_t columns, uint8_t* groups) {
 // Each format: bytes of a group, its scales, and the integer products with R rows of activations.
 
 struct EightBit {
+    static constexpr bool kIsAffine = false;
     static constexpr int64_t kBytes = group_bytes(Format::Q8G32);
     static constexpr int64_t kScales = scale_bytes(Format::Q8G32);
     static Eight scales(const uint8_t* group) { return load_f16_scales(group); }
@@ -81,25 +82,49 @@ struct EightBit {
     }
 };
 
+// Integer products with unsigned levels of four bits, offsets left out.
+template <int R>
+inline void nibble_products(const uint8_t* weights, const uint8_t* const* x, Lanes* totals) {
+    static_assert(SmallSum<15>::kAdds >= 8);
+    SmallSum<15> sums[R];
+    for (int q = 0; q < 4; ++q) {
+        const Bytes pairs = load_bytes(weights + 32 * q);
+        const Bytes low = low_nibbles(pairs), high = high_nibbles(pairs);
+        for (int r = 0; r < R; ++r) {
+            sums[r].add(low, same_quad(x[r] + 4 * q));
+            sums[r].add(high, same_quad(x[r] + 16 + 4 * q));
+        }
+    }
+    for (int r = 0; r < R; ++r) totals[r] = sums[r].total();
+}
+
 struct FourBit {
+    static constexpr bool kIsAffine = false;
     static constexpr int64_t kBytes = group_bytes(Format::Q4G32);
     static constexpr int64_t kScales = scale_bytes(Format::Q4G32);
     static Eight scales(const uint8_t* group) { return load_f16_scales(group); }
 
     template <int R>
     static void products(const uint8_t* weights, const uint8_t* const* x, Lanes* totals) {
-        static_assert(SmallSum<15>::kAdds >= 8);
-        SmallSum<15> sums[R];
-        for (int q = 0; q < 4; ++q) {
-            const Bytes pairs = load_bytes(weights + 32 * q);
-            const Bytes low = low_nibbles(pairs), high = high_nibbles(pairs);
-            for (int r = 0; r < R; ++r) {
-                sums[r].add(low, same_quad(x[r] + 4 * q));
-                sums[r].add(high, same_quad(x[r] + 16 + 4 * q));
-            }
-        }
-        for (int r = 0; r < R; ++r)
-            totals[r] = add_lanes(sums[r].total(), same_lanes(x[r] + kXSum));
+        nibble_products<R>(weights, x, totals);
+        for (int r = 0; r < R; ++r) totals[r] = add_lanes(totals[r], same_lanes(x[r] + kXSum));
+    }
+};
+
+// Levels with a scale and a least weight, both whole numbers in units of the row:
+//
+//     block = [8 x fp16 unit of scales][8 x fp16 unit of leasts] groups
+//     group = [8 x u8 scale][8 x u8 least][weights as in FourBit]
+struct Affine {
+    static constexpr bool kIsAffine = true;
+    static constexpr int64_t kBytes = group_bytes(Format::Q4AG32);
+    static constexpr int64_t kScales = scale_bytes(Format::Q4AG32);
+    static Eight scales(const uint8_t* group) { return load_whole_scales(group); }
+    static Eight leasts(const uint8_t* group) { return load_whole_scales(group + kRowBlock); }
+
+    template <int R>
+    static void products(const uint8_t* weights, const uint8_t* const* x, Lanes* totals) {
+        nibble_products<R>(weights, x, totals);
     }
 };
 
@@ -108,6 +133,7 @@ alignas(16) constexpr uint8_t kFp4Levels[16] = {12, 13, 14, 15, 16, 18, 20, 24,
                                                 12, 11, 10, 9,  8,  6,  4,  0};
 
 struct Fp4 {
+    static constexpr bool kIsAffine = false;
     static constexpr int64_t kBytes = group_bytes(Format::Mxfp4);
     static constexpr int64_t kScales = scale_bytes(Format::Mxfp4);
     static Eight scales(const uint8_t* group) { return load_half_e8m0_scales(group); }
@@ -137,21 +163,35 @@ struct Fp4 {
 template <class Weight, int R>
 inline void add_groups(const uint8_t* block, int64_t num_groups, const uint8_t* const* x,
                        Eight totals[R]) {
+    const uint8_t* const head = block;
     const uint8_t* at[R];
+    Eight offsets[R];  // sums of activations times least weights, times -8
     for (int r = 0; r < R; ++r) {
         at[r] = x[r];
-        totals[r] = no_eight();
+        totals[r] = offsets[r] = no_eight();
     }
+    if constexpr (Weight::kIsAffine) block += head_bytes(Format::Q4AG32);
     for (int64_t g = 0; g < num_groups; ++g) {
         Lanes products[R];
         Weight::template products<R>(block + Weight::kScales, at, products);
         const Eight scales = Weight::scales(block);
         for (int r = 0; r < R; ++r) {
-            const Eight factors = mul_eight(scales, same_eight(at[r] + kXScale));
+            const Eight x_scale = same_eight(at[r] + kXScale);
+            const Eight factors = mul_eight(scales, x_scale);
             totals[r] = fma_eight(eight_of(products[r]), factors, totals[r]);
+            if constexpr (Weight::kIsAffine) {
+                const Eight sums = mul_eight(eight_of(same_lanes(at[r] + kXSum)), x_scale);
+                offsets[r] = fma_eight(sums, Weight::leasts(block), offsets[r]);
+            }
             at[r] += kXGroupBytes;
         }
         block += Weight::kBytes;
+    }
+    if constexpr (Weight::kIsAffine) {
+        const Eight units = load_f16_scales(head);
+        const Eight eighths = mul_eight(load_f16_scales(head + 2 * kRowBlock), every_eight(0.125f));
+        for (int r = 0; r < R; ++r)
+            totals[r] = fma_eight(offsets[r], eighths, mul_eight(totals[r], units));
     }
 }
 
@@ -183,7 +223,8 @@ template <class Weight>
 void dot_quads(const Weights& weights, int64_t first_row, int64_t num_rows,
                const uint8_t* const* x, int64_t num_x, float* y, int64_t y_stride) {
     const int64_t num_groups = (weights.columns + kGroup - 1) / kGroup;
-    const int64_t block_bytes = num_groups * Weight::kBytes;
+    const int64_t head = Weight::kIsAffine ? head_bytes(Format::Q4AG32) : 0;
+    const int64_t block_bytes = head + num_groups * Weight::kBytes;
     const uint8_t* block = weights.data + first_row / kRowBlock * block_bytes;
     for (int64_t j = 0; j < num_rows; j += kRowBlock, block += block_bytes) {
         const int64_t left = num_rows - j < kRowBlock ? num_rows - j : kRowBlock;

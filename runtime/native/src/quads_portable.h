@@ -90,6 +90,12 @@ inline void store_eight(float* p, const Eight& a) { std::memcpy(p, a.lane, sizeo
 inline Eight load_f16_scales(const uint8_t* p) {
     return fill<Eight>([p](int i) { return float_of_f16(p + 2 * i); });
 }
+inline Eight load_whole_scales(const uint8_t* p) {
+    return fill<Eight>([p](int i) { return static_cast<float>(p[i]); });
+}
+inline Eight every_eight(float value) {
+    return fill<Eight>([value](int) { return value; });
+}
 // 2 ** (e - 128), half of what the byte stands for, since levels are stored doubled; 0 for 0 and 1.
 inline Eight load_half_e8m0_scales(const uint8_t* p) {
     return fill<Eight>([p](int i) { return float_of_bits((p[i] > 0 ? p[i] - 1u : 0u) << 23); });

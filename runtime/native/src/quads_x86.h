@@ -54,6 +54,11 @@ inline void store_eight(float* p, Eight a) { _mm256_storeu_ps(p, a); }
 inline Eight load_f16_scales(const uint8_t* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
+inline Eight load_whole_scales(const uint8_t* p) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+}
+inline Eight every_eight(float value) { return _mm256_set1_ps(value); }
 // 2 ** (e - 128), half of what the byte stands for, since levels are stored doubled; 0 for 0 and 1.
 inline Eight load_half_e8m0_scales(const uint8_t* p) {
     const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));

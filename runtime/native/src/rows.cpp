@@ -71,8 +71,9 @@ float weight_at(const Weights& weights, int64_t row, int64_t column) {
             break;
     }
     const int64_t num_groups = (weights.columns + kGroup - 1) / kGroup;
-    const int64_t place = row / kRowBlock * num_groups + column / kGroup;
-    const uint8_t* const group = weights.data + place * group_bytes(weights.format);
+    const int64_t head = head_bytes(weights.format), size = group_bytes(weights.format);
+    const uint8_t* const block = weights.data + row / kRowBlock * (head + num_groups * size);
+    const uint8_t* const group = block + head + column / kGroup * size;
     const int64_t quad = column % kGroup / 4;
     const int64_t lane = row % kRowBlock * 4 + column % 4;
     const uint8_t* const levels = group + scale_bytes(weights.format) + lane;
@@ -82,6 +83,12 @@ float weight_at(const Weights& weights, int64_t row, int64_t column) {
     const int pair = levels[quad % 4 * 32];
     const int nibble = quad < 4 ? pair & 15 : pair >> 4;
     if (weights.format == Format::Q4G32) return static_cast<float>(nibble - 8) * scale;
+    if (weights.format == Format::Q4AG32) {
+        const uint8_t* const units = block + 2 * (row % kRowBlock);
+        const float step = float_of_f16(units) * group[row % kRowBlock];
+        const float least = float_of_f16(units + 2 * kRowBlock) * group[kRowBlock + row % kRowBlock];
+        return static_cast<float>(nibble) * step - least;
+    }
     return fp4_value(nibble, group[row % kRowBlock]);
 }
 

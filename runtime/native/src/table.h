@@ -5,8 +5,8 @@
 
 namespace larder {
 
-enum class Format : int { F32 = 0, F16 = 1, BF16 = 2, Q8G32 = 3, Q4G32 = 4, Mxfp4 = 5 };
-constexpr int kNumFormats = 6;
+enum class Format : int { F32 = 0, F16 = 1, BF16 = 2, Q8G32 = 3, Q4G32 = 4, Mxfp4 = 5, Q4AG32 = 6 };
+constexpr int kNumFormats = 7;
 
 constexpr int64_t kGroup = 32;     // weights of a row that share a scale
 constexpr int64_t kRowBlock = 8;   // rows interleaved in the G32 formats
@@ -23,6 +23,11 @@ constexpr int64_t scale_bytes(Format format) {
 }
 constexpr int64_t group_bytes(Format format) {
     return scale_bytes(format) + kRowBlock * kGroup / (format == Format::Q8G32 ? 1 : 2);
+}
+
+// Bytes before the groups of a block of rows.
+constexpr int64_t head_bytes(Format format) {
+    return format == Format::Q4AG32 ? 4 * kRowBlock : 0;
 }
 
 // A weight matrix where it lies. `row_bytes` is the distance of rows in the plain formats.

@@ -1,0 +1,157 @@
+"""The affine format of four bits: levels with a scale and a least weight of their own per group.
+
+Both are whole numbers of eight bits in units of their row; see docs/formats.md for the drawing.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
+
+Floats = npt.NDArray[np.float32]
+Bytes = npt.NDArray[np.uint8]
+
+_HIGHEST = 15
+_MOST = 255
+_SPREADS = (13.6, 14.2, 14.7, 15.2, 15.7)
+"""Levels into which the span of a group is tried to be stretched."""
+_LEAST_SPAN = 2.0**-60
+"""A span that is smaller counts as none."""
+_QUAD = 4
+
+
+def pack_affine_groups(groups: Floats) -> Bytes:
+    """Return ``[blocks, 8, groups, 32]`` weights as stored.
+
+    A weight is ``unit * scale * level - least_unit * least``. Scale and least of a group are those
+    of the least squared error among some spreads, each improved by least squares; then both are
+    rounded to units of the row and the levels chosen anew.
+    """
+    blocks, _, num_groups, _ = groups.shape
+    columns = np.ascontiguousarray(groups.transpose(3, 0, 1, 2)).reshape(GROUP_SIZE, -1)
+    scales, leasts = (each.reshape(blocks, ROW_BLOCK, -1) for each in _lines(columns))
+    units, least_units = _units(scales), _units(leasts)
+    whole_scales = _in_units(scales, units)
+    whole_leasts = _in_units(leasts, least_units)
+    real_scales = (units[..., None] * whole_scales).reshape(-1)
+    real_leasts = (least_units[..., None] * whole_leasts).reshape(-1)
+    levels = _levels(columns, real_scales, real_leasts)
+    halves = levels.astype(np.uint8).reshape(2, GROUP_SIZE // 2, -1)
+    pairs = halves[0] | (halves[1] << np.uint8(4))
+    quads = pairs.reshape(-1, _QUAD, blocks, ROW_BLOCK, num_groups).transpose(2, 4, 0, 3, 1)
+    weights = np.ascontiguousarray(quads).reshape(blocks, num_groups, -1)
+    parts = [each.transpose(0, 2, 1).astype(np.uint8) for each in (whole_scales, whole_leasts)]
+    body = np.concatenate([*parts, weights], axis=2).reshape(blocks, -1)
+    head = np.concatenate([units, least_units], axis=1).astype(np.float16).view(np.uint8)
+    return np.concatenate([head, body], axis=1).reshape(-1)
+
+
+def _lines(columns: Floats) -> tuple[Floats, Floats]:
+    """Return scale and least weight (its magnitude, at least 0) of groups ``[32, groups]``."""
+    lowest = np.minimum(columns.min(axis=0), 0.0)
+    span = np.maximum(columns.max(axis=0), 0.0) - lowest
+    inverse = np.divide(1.0, span, out=np.zeros_like(span), where=span > _LEAST_SPAN)
+    units = (columns - lowest) * inverse
+    total, squares = units.sum(axis=0), np.einsum("kg,kg->g", units, units)
+    best = np.full_like(span, np.inf)
+    scale, offset = np.zeros_like(span), np.zeros_like(span)
+    # In units of the span and counted from the lowest weight, 0 is at -lowest / span.
+    zero = -lowest * inverse
+    levels = np.empty_like(units)
+    for spread in _SPREADS:
+        np.multiply(units, np.float32(spread), out=levels)
+        np.rint(levels, out=levels)
+        np.minimum(levels, _HIGHEST, out=levels)
+        _keep_better((units, levels), (total, squares), zero, (best, scale, offset))
+    # Once more from the best line: its levels, and the best line for them.
+    again = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    np.multiply(units - offset, again, out=levels)
+    np.rint(levels, out=levels)
+    np.clip(levels, 0, _HIGHEST, out=levels)
+    _keep_better((units, levels), (total, squares), zero, (best, scale, offset))
+    return scale * span, np.maximum(-(offset * span + lowest), 0.0)
+
+
+def _keep_better(
+    pair: tuple[Floats, Floats],
+    sums: tuple[Floats, Floats],
+    zero: Floats,
+    found: tuple[Floats, Floats, Floats],
+) -> None:
+    """Fit a line through levels and weights; keep it where it errs less than the one found."""
+    (units, levels), (total, squares), (best, scale, offset) = pair, sums, found
+    ones = np.float32(GROUP_SIZE)
+    level_sum, level_squares = levels.sum(axis=0), np.einsum("kg,kg->g", levels, levels)
+    along = np.einsum("kg,kg->g", levels, units)
+    spread = ones * level_squares - level_sum * level_sum
+    slope = np.divide(
+        ones * along - level_sum * total, spread, out=np.zeros_like(spread), where=spread > 0
+    )
+    start = (total - slope * level_sum) / ones
+    # A least weight above 0 is not stored: the line goes through 0 then.
+    is_high = start > zero
+    through = np.divide(
+        along - zero * level_sum, level_squares, out=np.zeros_like(along), where=level_squares > 0
+    )
+    slope, start = np.where(is_high, through, slope), np.where(is_high, zero, start)
+    error = (
+        squares
+        + slope * slope * level_squares
+        + ones * start * start
+        + 2 * (slope * start * level_sum - slope * along - start * total)
+    )
+    is_better = error < best
+    for target, value in ((best, error), (scale, slope), (offset, start)):
+        np.copyto(target, value, where=is_better)
+
+
+def _units(values: Floats) -> Floats:
+    """Return the unit of each row, as it will be stored, so that its largest value is 255."""
+    limit = np.float32(np.finfo(np.float16).max)
+    units: Floats = np.minimum(values.max(axis=-1) / np.float32(_MOST), limit)
+    return units.astype(np.float16).astype(np.float32)
+
+
+def _in_units(values: Floats, units: Floats) -> Floats:
+    """Return values as whole numbers of their row's unit."""
+    inverse = np.divide(1.0, units, out=np.zeros_like(units), where=units > 0)
+    whole: Floats = np.rint(values * inverse[..., None])
+    return np.clip(whole, 0, _MOST, out=whole)
+
+
+def _levels(columns: Floats, scales: Floats, leasts: Floats) -> Floats:
+    inverse = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales > 0)
+    levels: Floats = (columns + leasts) * inverse
+    np.rint(levels, out=levels)
+    return np.clip(levels, 0, _HIGHEST, out=levels)
+
+
+def split_affine(data: Bytes, columns: int) -> tuple[Bytes, Bytes, Bytes, Bytes]:
+    """Return units ``[blocks, 2, 8]`` as bytes of fp16, scales, leasts and pairs of levels.
+
+    Scales and leasts are ``[blocks, groups, 8]``, pairs ``[blocks, groups, quads, 8, 4]``.
+    """
+    num_groups = -(-columns // GROUP_SIZE)
+    head_bytes, pair_bytes = 4 * ROW_BLOCK, ROW_BLOCK * GROUP_SIZE // 2
+    blocks = data.reshape(-1, head_bytes + num_groups * (2 * ROW_BLOCK + pair_bytes))
+    body = blocks[:, head_bytes:].reshape(len(blocks), num_groups, -1)
+    pairs = body[..., 2 * ROW_BLOCK :].reshape(len(blocks), num_groups, -1, ROW_BLOCK, _QUAD)
+    return (
+        blocks[:, :head_bytes],
+        body[..., :ROW_BLOCK],
+        body[..., ROW_BLOCK : 2 * ROW_BLOCK],
+        pairs,
+    )
+
+
+def unpack_affine(data: Bytes, rows: int, columns: int) -> Floats:
+    """Return the weights that the bytes of a matrix stand for."""
+    head, scales, leasts, pairs = split_affine(data, columns)
+    units = np.ascontiguousarray(head).view(np.float16).astype(np.float32)
+    units = units.reshape(-1, 2, 1, ROW_BLOCK)
+    levels = np.concatenate([pairs & np.uint8(15), pairs >> np.uint8(4)], axis=2)
+    scale = (units[:, 0] * scales.astype(np.float32))[:, :, None, :, None]
+    least = (units[:, 1] * leasts.astype(np.float32))[:, :, None, :, None]
+    weights = (levels.astype(np.float32) * scale - least).transpose(0, 3, 1, 2, 4)
+    padded = weights.reshape(weights.shape[0] * ROW_BLOCK, -1)
+    return np.ascontiguousarray(padded[:rows, :columns])
