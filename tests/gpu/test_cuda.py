@@ -16,7 +16,8 @@ from runtime.protocol.plan import PlacementPlan
 from tests.support.device_checks import ALL_CHECKS, BUDGET_BYTES, check_experts_here_and_there
 from tests.support.engine_runs import answer, user
 from tests.support.hand_made_plans import device_plan, exact_plan
-from tests.support.tiny_checkpoints import VARIANTS, tiny_checkpoint
+from tests.support.tiny_checkpoints import tiny_checkpoint
+from tests.support.tiny_variants import VARIANTS
 
 pytestmark = pytest.mark.gpu
 CARD = "cuda:0"

@@ -18,11 +18,11 @@ from runtime.inspect.families.registry import FAMILIES
 from runtime.inspect.folder import inspect_folder
 from runtime.protocol.errors import ErrorCode
 from tests.support.tiny_checkpoints import (
-    VARIANTS,
     VOCABULARY_SIZE,
     reference_model,
     tiny_checkpoint,
 )
+from tests.support.tiny_variants import VARIANTS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "models.md"

@@ -19,11 +19,11 @@ from runtime.models.families import FAMILIES, build_model
 from runtime.protocol.errors import ErrorCode
 from tests.support.model_bench import ModelBench, open_bench
 from tests.support.tiny_checkpoints import (
-    VARIANTS,
     VOCABULARY_SIZE,
     reference_model,
     tiny_checkpoint,
 )
+from tests.support.tiny_variants import VARIANTS
 
 NUM_TOKENS = 40
 TOLERANCE = 1e-4
