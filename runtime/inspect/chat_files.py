@@ -56,6 +56,9 @@ def find_other_tokenizer(folder: Path) -> Path | None:
 def tokenizer_problems(folder: Path) -> Iterable[LarderError]:
     """Yield an error if the tokenizer file is missing or plainly not one; it is not parsed here."""
     path = folder / TOKENIZER_NAME
+    is_json = path.exists() or path.is_symlink()
+    if not is_json:
+        path = find_other_tokenizer(folder) or path
     try:
         with open_regular(path) as file:
             size_bytes = os.fstat(file.fileno()).st_size
@@ -63,8 +66,7 @@ def tokenizer_problems(folder: Path) -> Iterable[LarderError]:
             file.seek(max(0, size_bytes - 64))
             end = file.read(64)
     except FileNotFoundError:
-        if find_other_tokenizer(folder) is None:
-            yield LarderError(ErrorCode.TOKENIZER_MISSING, file=TOKENIZER_NAME)
+        yield LarderError(ErrorCode.TOKENIZER_MISSING, file=TOKENIZER_NAME)
         return
     except LarderError as error:
         yield error
@@ -75,6 +77,8 @@ def tokenizer_problems(folder: Path) -> Iterable[LarderError]:
     reason = ""
     if size_bytes > MAX_TOKENIZER_BYTES:
         reason = f"it has {size_bytes} bytes, at most {MAX_TOKENIZER_BYTES} are read"
+    elif not is_json:
+        reason = mistaken_for(start)
     elif not (start.lstrip().startswith(b"{") and end.rstrip().endswith(b"}")):
         reason = mistaken_for(start) or "it is not a complete JSON object"
     if reason:

@@ -119,6 +119,18 @@ def test_tokenizer_problems_vocabulary_of_another_library_is_in_order(
     assert find_other_tokenizer(tmp_path) == tmp_path / name
 
 
+@pytest.mark.parametrize(
+    "content", [b"", b"version https://git-lfs.github.com/spec/v1\noid x", b"<!doctype html><html>"]
+)
+def test_tokenizer_problems_something_else_under_the_name_of_a_vocabulary_is_refused(
+    tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "tokenizer.model").write_bytes(content)
+    (error,) = tokenizer_problems(tmp_path)
+    assert error.code is ErrorCode.TOKENIZER_INVALID
+    assert error.parameters["reason"]
+
+
 def test_tokenizer_problems_two_vocabularies_alike_are_none(tmp_path: Path) -> None:
     for name in ("a.tiktoken", "b.tiktoken"):
         (tmp_path / name).write_bytes(b"x")
