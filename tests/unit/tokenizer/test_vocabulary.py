@@ -413,6 +413,15 @@ def test_tokenizer_json_goes_before_other_files(tmp_path: Path) -> None:
     assert ChatTokenizer.load(folder).vocabulary_size == tiny.byte_level().get_vocab_size()
 
 
+def test_tokenizer_json_with_broken_tables_is_named(tmp_path: Path) -> None:
+    folder = tiny.write_folder(tmp_path, tiny.byte_level(), TEMPLATE)
+    document = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    table = base64.b64encode(b"\x04\0\0\0abcd").decode()
+    document["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": table}
+    (folder / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    assert refusal(folder) == "its tables are broken"
+
+
 def test_two_files_that_end_alike_are_none(tmp_path: Path) -> None:
     folder = write_tiktoken(tmp_path, "llama", "a.tiktoken")
     (folder / "b.tiktoken").write_bytes(b"")
