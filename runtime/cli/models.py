@@ -164,6 +164,8 @@ def _tell_prepared(closing: Reply, options: argparse.Namespace) -> int:
 
 def _print_report(report: ModelReport) -> None:
     stored = report.stored_format.value if report.stored_format else "unknown"
+    if report.published_bits:
+        stored = f"{report.published_bits} bits a weight, read as {stored}"
     print_rows(
         [
             ("name", report.name),

@@ -40,6 +40,7 @@ def describe_weights(report: ModelReport, spec: ModelSpec, roles: Roles) -> Mode
         num_parameters=dense_parameters + num_layers * spec.num_experts * expert_parameters,
         num_active_parameters=dense_parameters + num_layers * spec.top_k * expert_parameters,
         stored_format=min((entry.format for entry in expert.values()), default=min(formats)),
+        published_bits=_published_bits([*expert.values(), *roles.dense.values()]),
         dense_bytes=sum(entry.num_bytes for entry in roles.dense.values()),
         expert_bytes=sum(map(_published_bytes, expert.values())),
     )
@@ -52,6 +53,11 @@ def describe_files(report: ModelReport, shards: Shards) -> ModelReport:
         file_bytes=sum(header.file_bytes for header in shards.headers.values()),
         num_shards=len(shards.headers),
     )
+
+
+def _published_bits(entries: Iterable[TensorEntry]) -> int:
+    """Return the bits of the first matrix that is widened, 0 if there is none."""
+    return next((entry.blocks.bits for entry in entries if entry.blocks is not None), 0)
 
 
 def _published_bytes(entry: TensorEntry) -> int:

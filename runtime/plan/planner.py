@@ -157,6 +157,7 @@ def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> Placem
         expert_format=expert_format,
         is_exact=is_exact,
         is_in_place=is_in_place,
+        published_bits=case.model.published_bits,
     )
     return PlacementPlan(
         kind=kind,

@@ -26,6 +26,8 @@ class Facts:
     is_exact: bool
     is_in_place: bool
     """Whether nothing has to be written."""
+    published_bits: int
+    """As in ``ModelReport``."""
 
 
 def reasons_of(facts: Facts) -> list[Reason]:
@@ -166,6 +168,8 @@ def _files(facts: Facts) -> list[Reason]:
         size_bytes = needs.num_all_slots * needs.record_bytes
         written = _reason(ReasonCode.WRITES_ONCE, size_bytes=size_bytes)
     if facts.is_exact:
+        if facts.published_bits:
+            return [written, _reason(ReasonCode.WEIGHTS_ARE_WIDENED, bits=facts.published_bits)]
         return [written, _reason(ReasonCode.ANSWERS_AS_PUBLISHED)]
     nearly = _reason(ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED, bits=BITS[facts.expert_format])
     return [written, nearly]

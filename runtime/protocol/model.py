@@ -43,6 +43,9 @@ class ModelReport(Value):
     num_parameters: int = 0
     num_active_parameters: int = 0
     stored_format: WeightFormat | None = None
+    published_bits: int = 0
+    """Bits of a weight in the files, if they are fewer than those of ``stored_format``, to which
+    it is widened while it is read; else 0."""
     file_bytes: int = 0
     num_shards: int = 0
     dense_bytes: int = 0

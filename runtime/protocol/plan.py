@@ -32,6 +32,7 @@ class ReasonCode(enum.StrEnum):
     ALREADY_PREPARED = "already_prepared"
     ANSWERS_AS_PUBLISHED = "answers_as_published"
     ANSWERS_NEARLY_AS_PUBLISHED = "answers_nearly_as_published"
+    WEIGHTS_ARE_WIDENED = "weights_are_widened"
     SLOW_KERNELS = "slow_kernels"
     NO_GPU_USED = "no_gpu_used"
     HOT_EXPERTS_IN_VRAM = "hot_experts_in_vram"

@@ -239,6 +239,10 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
             "The experts are stored in {bits} bits for each weight, so answers can differ a little"
             " from those of the published model."
         ),
+        ReasonCode.WEIGHTS_ARE_WIDENED: (
+            "The weights are published in {bits} bits each; they are widened to 16 while they are"
+            " read, each rounded once."
+        ),
         ReasonCode.SLOW_KERNELS: (
             "The fast arithmetic is not installed, so answers are slower ({kernels} is used)."
             " Install a C++ compiler and set the program up again."

@@ -105,6 +105,7 @@ _REPORT = ModelReport(
     notes=[_ERROR],
     num_layers=2,
     stored_format=WeightFormat.BF16,
+    published_bits=8,
     prepared=[_COPY],
 )
 _PLAN = PlacementPlan(

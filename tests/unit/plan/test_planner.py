@@ -1,5 +1,8 @@
 """Plans: inside the budget, with the slots and the reasons that the numbers give."""
 
+import dataclasses
+
+import msgspec
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -291,6 +294,16 @@ def test_plan_packed_model_with_a_copy_uses_it() -> None:
     assert (plan.needs_prepare, plan.bytes_to_write) == (False, 0)
     assert plan.store_folder == "/prepared/mxfp4"
     assert {ReasonCode.ALREADY_PREPARED, ReasonCode.ANSWERS_AS_PUBLISHED} <= codes(plan)
+
+
+def test_plan_of_widened_weights_says_so() -> None:
+    known = facts(MODEL)
+    widened = msgspec.structs.replace(known.report, published_bits=8)
+    plan = plan_model(dataclasses.replace(known, report=widened), HUGE, Budgets())[0]
+    assert {ReasonCode.NOTHING_WRITTEN, ReasonCode.WEIGHTS_ARE_WIDENED} <= codes(plan)
+    assert ReasonCode.ANSWERS_AS_PUBLISHED not in codes(plan)
+    reason = next(each for each in plan.reasons if each.code is ReasonCode.WEIGHTS_ARE_WIDENED)
+    assert reason.parameters == {"bits": 8}
 
 
 def test_plan_model_with_problems_has_none() -> None:

@@ -1,8 +1,10 @@
 """Sentences: one for each code, with a next step, whatever the report holds."""
 
+import dataclasses
 import math
 import re
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -115,14 +117,17 @@ def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
     card = DeviceReport(device="cuda:0", name="Card", total_bytes=GIB, free_bytes=GIB)
     of = spec()
     known = facts(of, prepared=(WeightFormat.Q4_G32,))
+    few_bits = msgspec.structs.replace(known.report, published_bits=8)
+    widened = dataclasses.replace(known, report=few_bits)
     seen: set[ReasonCode] = set()
     for here in (
         machine(devices=(card,), kernels="reference"),
         machine(limit_gib=12),
         machine(total_gib=900, available_gib=800),
     ):
-        for ram_bytes in (None, 6 * GIB, 10 * GIB):
-            for plan in plan_model(known, here, Budgets(ram_bytes=ram_bytes)):
+        for ram_bytes in (None, 5 * GIB, 6 * GIB, 10 * GIB):
+            budgets = Budgets(ram_bytes=ram_bytes)
+            for plan in (*plan_model(known, here, budgets), *plan_model(widened, here, budgets)):
                 for reason in plan.reasons:
                     seen.add(reason.code)
                     assert places(template(reason.code)) <= set(reason.parameters)

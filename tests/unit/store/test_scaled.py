@@ -115,6 +115,7 @@ def test_packed_expert_counts_as_what_it_takes_on_the_drive(tmp_path: Path) -> N
     report = inspect_folder(str(folder)).report
     # Half a byte for each weight, and four for each 32 of them.
     assert report.expert_bytes == 3 * (1024 + 64 * 4)
+    assert report.published_bits == 4
     store = opened(folder)
     before = store.num_bytes_read
     parts_of(store)
@@ -127,7 +128,7 @@ def test_scaled_expert_counts_as_what_it_takes_on_the_drive(tmp_path: Path) -> N
     report = inspect_folder(str(folder)).report
     # Matrices of 32 x 64: 2 x 3 blocks; one of 64 x 32: 4 x 2.
     assert report.expert_bytes == 3 * 2048 + 4 * (6 + 6 + 8)
-    assert report.stored_format is WeightFormat.BF16
+    assert (report.stored_format, report.published_bits) == (WeightFormat.BF16, 8)
     store = opened(folder)
     before = store.num_bytes_read
     parts_of(store)
