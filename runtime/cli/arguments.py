@@ -86,6 +86,12 @@ def _add_chat(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
         "--stop", action="append", default=[], metavar="TEXT", help="end there; may be repeated"
     )
     sampling.add_argument("--seed", type=_integer, metavar="N")
+    chat.add_argument(
+        "--record-routing",
+        type=Path,
+        metavar="DIR",
+        help="write which experts are chosen, without text, for larderctl replay",
+    )
 
 
 def _gib(text: str) -> float:

@@ -89,6 +89,7 @@ def _run(options: argparse.Namespace, error_log: ErrorLog) -> int:
         script=options.script,
         tokens_per_s=options.rate,
         is_in_terminal=True,
+        routing_folder=getattr(options, "record_routing", None),
     )
     make = functools.partial(make_service, making, error_log)
     try:

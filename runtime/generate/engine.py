@@ -22,6 +22,7 @@ from runtime.generate.loading import (
     vram_limit_bytes,
 )
 from runtime.generate.placing import check_placement, place
+from runtime.generate.recording import end_recording, record_routing
 from runtime.generate.sampling import check_settings
 from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments, Surroundings
 from runtime.generate.topics import TopicWatch
@@ -78,8 +79,13 @@ class TieredEngine:
         draw_seed: Callable[[], int] = _draw_seed,
         rates_path: Path | None = None,
         policy: str = DEFAULT_POLICY,
+        routing_folder: Path | None = None,
     ) -> None:
-        """``policy`` names the kind that decides who stays in RAM; the lab compares others."""
+        """``policy`` names the kind that decides who stays in RAM; the lab compares others.
+
+        Which experts are chosen is written to ``routing_folder``, if there is one.
+        """
+        self._routing_folder = routing_folder
         self._policy = POLICIES[policy]
         self._kernels = choose_kernels() if kernels is None else kernels
         if self._kernels.is_row_invariant:
@@ -114,6 +120,8 @@ class TieredEngine:
             progress,
             cancel,
         )
+        if self._routing_folder is not None:
+            record_routing(parts, self._routing_folder)
         self._parts = parts
         self._sampler = self._sampler_of(parts)
         self._model = LoadedModel(
@@ -156,6 +164,8 @@ class TieredEngine:
             )
         seed = self._draw_seed() if sampling.seed is None else sampling.seed
         request = AnswerRequest(request_id, prompt_ids, sampling, seed, cancel, prompt.opened_by)
+        if parts.experts.recorder is not None:
+            parts.experts.recorder.end_sequence()
         self._topics.begin_answer()
         return Answer(parts, request, meter, self._begin_step).events()
 
@@ -185,6 +195,7 @@ class TieredEngine:
         parts, self._parts = self._parts, None
         if parts is not None:
             parts.close()
+            end_recording(parts)
 
     def _begin_step(self) -> None:
         """Do what may be done between two steps alone."""

@@ -37,6 +37,9 @@ class ExpertSource(Protocol):
     def layout(self) -> ExpertLayout:
         """How each expert lies in its slot."""
 
+    def note_routing(self, layer: int, ids: torch.Tensor, weights: torch.Tensor) -> None:
+        """Hear which experts the rows of a step chose, ``[n, top_k]``, before they are used."""
+
     def runs(
         self, layer: int, experts: Sequence[int]
     ) -> Generator[Sequence[tuple[int, Slot]], None, None]:

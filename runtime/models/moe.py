@@ -143,6 +143,7 @@ class MoeBlock:
 
     def routed(self, x: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Return what the chosen experts give for rows ``x``."""
+        self._experts.note_routing(self._layer, ids, weights)
         out = torch.zeros_like(x)
         with contextlib.closing(self._experts.runs(self._layer, _distinct(ids))) as runs:
             for pairs in runs:

@@ -3,6 +3,8 @@
 import time
 from collections.abc import Generator, Sequence
 
+import torch
+
 from runtime.memory.ledger import Ledger
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, PolicyKind
 from runtime.residency.books import Books, FillProgress
@@ -10,6 +12,7 @@ from runtime.residency.device_experts import DeviceExperts
 from runtime.residency.ram_experts import Clock, Pairs, RamExperts
 from runtime.residency.shape import CacheShape
 from runtime.residency.slots import CPU, NOWHERE, SlotKey
+from runtime.simulate.recorder import RoutingRecorder
 from runtime.spec.tensors import ExpertId, ExpertLayout
 from runtime.store.base import ExpertStore
 
@@ -39,6 +42,8 @@ class ExpertCache:
         self._tally = books.tally
         self._ram = RamExperts(store, shape, ledger, books, kind, clock)
         self._above: DeviceExperts | None = None
+        self.recorder: RoutingRecorder | None = None
+        """Writes down which experts are chosen, where a person asked for it."""
 
     @property
     def layout(self) -> ExpertLayout:
@@ -111,6 +116,11 @@ class ExpertCache:
             above.device.synchronize()
         for layer, expert in wanted:
             self._upload(above, layer, expert)
+
+    def note_routing(self, layer: int, ids: torch.Tensor, weights: torch.Tensor) -> None:
+        """Let the recorder, if there is one, write down what the rows of a step chose."""
+        if self.recorder is not None:
+            self.recorder.note(layer, ids.cpu().numpy(), weights.float().cpu().numpy())
 
     def runs(self, layer: int, experts: Sequence[int]) -> Generator[Pairs, None, None]:
         """Yield distinct experts with their slots, in their order, in runs that lie ready.

@@ -18,11 +18,15 @@ class EngineKind(enum.StrEnum):
 
 
 def make_engine(
-    kind: EngineKind, script: Script | None = None, rates_path: Path | None = None
+    kind: EngineKind,
+    script: Script | None = None,
+    rates_path: Path | None = None,
+    routing_folder: Path | None = None,
 ) -> Engine:
     """Return an engine without a model; raise ``ENGINE_MISSING`` if its libraries are not there.
 
-    ``rates_path`` is where measured rates are kept.
+    ``rates_path`` is where measured rates are kept, ``routing_folder`` where the routing of what
+    is computed is recorded, if anybody asked for that.
     """
     if kind is EngineKind.SCRIPTED:
         return ScriptedEngine(script or Script())
@@ -30,4 +34,4 @@ def make_engine(
         from runtime.generate.engine import TieredEngine
     except (ImportError, OSError) as error:  # OSError: a library that torch loads is not there
         raise LarderError(ErrorCode.ENGINE_MISSING, reason=str(error)) from error
-    return TieredEngine(rates_path=rates_path)
+    return TieredEngine(rates_path=rates_path, routing_folder=routing_folder)

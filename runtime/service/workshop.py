@@ -25,6 +25,8 @@ class WorkshopOptions:
     """Rate of the scripted engine in place of its script's."""
     is_in_terminal: bool = False
     """Whether preparing happens in this process: true for ``larderctl``, which is the child."""
+    routing_folder: Path | None = None
+    """Where the tiered engine records which experts are chosen; None records nothing."""
 
 
 def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> Service:
@@ -44,7 +46,12 @@ def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> S
     places = PreparedPlaces(data_folder)
     prepare = LocalPreparer(data_folder, places) if options.is_in_terminal else ChildPreparer()
     rates_path = folders.cache / "rates.json"
-    factory = functools.partial(make_engine, options.engine, rates_path=rates_path)
+    factory = functools.partial(
+        make_engine,
+        options.engine,
+        rates_path=rates_path,
+        routing_folder=options.routing_folder,
+    )
     planning = LocalPlanning(places, rates_path)
     return Service(factory, sink, planning, prepare, error_log)
 

@@ -1,5 +1,6 @@
 """Reading and writing traces: a folder of a header and parts (docs/replay.md)."""
 
+import dataclasses
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -36,29 +37,78 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     parts: list[str]
 
 
-def write_trace(folder: Path, trace: Trace, tokens_per_part: int) -> None:
-    """Write a trace into a folder, which may exist and be empty."""
-    folder.mkdir(parents=True, exist_ok=True)
-    dtype = np.uint8 if trace.num_experts <= 256 else np.uint16
-    names: list[str] = []
-    for first in range(0, trace.num_tokens, tokens_per_part):
-        names.append(f"part-{len(names):03}.npz")
-        chosen = slice(first, first + tokens_per_part)
+class TraceWriter:
+    """Writes a trace part by part; after each part the folder holds a whole trace.
+
+    Threads: used by whoever made it.
+    """
+
+    def __init__(self, folder: Path, trace: Trace) -> None:
+        """Take name, origin, layers and the number of experts of a trace, which may be empty.
+
+        Raises ``SETTING_INVALID`` if the folder holds a trace already.
+        """
+        if (folder / HEADER).exists():
+            raise LarderError(
+                ErrorCode.SETTING_INVALID,
+                name="trace folder",
+                found=str(folder),
+                expected="a folder without a trace",
+            )
+        self._folder = folder
+        self._trace = trace
+        self._parts: list[str] = []
+
+    def add(self, trace: Trace, sequence_tokens: Sequence[int]) -> None:
+        """Add the tokens of a trace; ``sequence_tokens`` are those of all sequences so far.
+
+        Raises ``DISK_NOT_WRITABLE``.
+        """
+        name = f"part-{len(self._parts):03}.npz"
+        dtype = np.uint8 if trace.num_experts <= 256 else np.uint16
         # Layers first: what repeats from token to token lies close and compresses well.
-        arrays = {"ids": np.ascontiguousarray(trace.ids[chosen].transpose(1, 0, 2), dtype)}
+        arrays = {"ids": np.ascontiguousarray(trace.ids.transpose(1, 0, 2), dtype)}
         if trace.scores is not None:
-            arrays["scores"] = np.ascontiguousarray(trace.scores[chosen].transpose(1, 0, 2))
+            arrays["scores"] = np.ascontiguousarray(trace.scores.transpose(1, 0, 2))
         if trace.hints is not None:
-            arrays["hints"] = np.ascontiguousarray(trace.hints[chosen].transpose(1, 0, 2), dtype)
-        with (folder / names[-1]).open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-    origin = trace.origin
-    header = _Header(
-        FORMAT_VERSION, trace.name, origin.model, origin.kind, origin.source, origin.licence,
-        trace.num_experts, list(trace.layers), list(trace.sequence_tokens), trace.is_ranked, names,
-    )  # fmt: skip
-    text = msgspec.json.format(msgspec.json.encode(header), indent=1)
-    (folder / HEADER).write_bytes(text + b"\n")
+            arrays["hints"] = np.ascontiguousarray(trace.hints.transpose(1, 0, 2), dtype)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with (self._folder / name).open("wb") as file:
+                np.savez_compressed(file, allow_pickle=False, **arrays)
+            self._parts.append(name)
+            self._write_header(sequence_tokens)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise LarderError(
+                ErrorCode.DISK_NOT_WRITABLE, folder=str(self._folder), reason=reason
+            ) from error
+
+    def _write_header(self, sequence_tokens: Sequence[int]) -> None:
+        trace, origin = self._trace, self._trace.origin
+        header = _Header(
+            FORMAT_VERSION, trace.name, origin.model, origin.kind, origin.source, origin.licence,
+            trace.num_experts, list(trace.layers), list(sequence_tokens), trace.is_ranked,
+            self._parts,
+        )  # fmt: skip
+        text = msgspec.json.format(msgspec.json.encode(header), indent=1)
+        (self._folder / HEADER).write_bytes(text + b"\n")
+
+
+def write_trace(folder: Path, trace: Trace, tokens_per_part: int) -> None:
+    """Write a trace into a folder, which may exist and hold no trace."""
+    writer = TraceWriter(folder, trace)
+    for first in range(0, trace.num_tokens, tokens_per_part):
+        chosen = slice(first, first + tokens_per_part)
+        ids = trace.ids[chosen]
+        part = dataclasses.replace(
+            trace,
+            sequence_tokens=(len(ids),),
+            ids=ids,
+            scores=None if trace.scores is None else trace.scores[chosen],
+            hints=None if trace.hints is None else trace.hints[chosen],
+        )
+        writer.add(part, trace.sequence_tokens)
 
 
 def read_trace(folder: Path) -> Trace:
