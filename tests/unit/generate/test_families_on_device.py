@@ -1,0 +1,38 @@
+"""Families with blocks of their own answer on a card as they do on the processor."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runtime.hardware.profile import MACHINE_VARIABLE
+from runtime.protocol.values import Tier
+from tests.support.engine_runs import answer, user
+from tests.support.hand_made_plans import device_plan, exact_plan
+from tests.support.tiny_checkpoints import tiny_checkpoint
+from tests.unit.generate.conftest import OpenEngine
+
+QUESTION = [user("What is the capital of France?")]
+
+
+@pytest.mark.parametrize("name", ["ernie4_5_moe", "gemma4", "minimax_m2", "qwen3_vl_moe"])
+def test_family_on_a_card_answers_as_on_the_processor(
+    open_engine: OpenEngine,
+    tiny_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    machine = tmp_path / "machine.json"
+    machine.write_text(json.dumps({"devices": [{"total_gib": 1, "link_gb_per_s": 1000}]}))
+    monkeypatch.setenv(MACHINE_VARIABLE, str(machine))
+    folder = tiny_checkpoint(tiny_root, name)
+    expected = answer(open_engine(exact_plan(folder)), QUESTION).token_ids
+
+    run = answer(open_engine(device_plan(folder, 4, 2)), QUESTION)
+
+    assert len(expected) > 1
+    assert run.token_ids == expected
+    vram = run.stats.tiers[0]
+    assert vram.tier is Tier.VRAM
+    assert vram.hits > 0
