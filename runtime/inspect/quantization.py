@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from runtime.errors import LarderError
 from runtime.inspect.config import ConfigReader, spelled
-from runtime.inspect.scaled import QUANTIZED_KEYS, read_scheme
+from runtime.inspect.scaled import QUANTIZED_KEYS, has_transforms, read_scheme
 from runtime.protocol.errors import ErrorCode
 
 READABLE = "bf16, f16, f32, fp8 (e4m3) with block scales, compressed-tensors fp8 and int4"
@@ -52,9 +52,10 @@ def _method(table: Mapping[str, object]) -> str:
     """Return what the config calls its method, with the scheme inside a container kind."""
     method = table.get("quant_method", table.get("quant_algo", "unnamed"))
     scheme = table.get("format", table.get("quant_algo", table.get("fmt")))
-    if scheme in (None, method):
-        return spelled(method).strip("'")
-    return f"{spelled(method)} ({spelled(scheme)})".replace("'", "")
+    named = (
+        spelled(method) if scheme in (None, method) else f"{spelled(method)} ({spelled(scheme)})"
+    )
+    return named.replace("'", "") + (" with transforms" if has_transforms(table) else "")
 
 
 def _unsupported(method: str, place: str) -> LarderError:

@@ -50,7 +50,16 @@ def read_scheme(config: ConfigReader) -> ScaleScheme | None:
     return None
 
 
+def has_transforms(stated: Mapping[str, object]) -> bool:
+    """Whether what the weights are multiplied with has to be turned by other matrices first."""
+    transforms = stated.get("transform_config")
+    groups = transforms.get("config_groups") if isinstance(transforms, dict) else transforms
+    return bool(groups)
+
+
 def _scheme_of(stated: Mapping[str, object]) -> ScaleScheme | None:
+    if has_transforms(stated):
+        return None
     match stated.get("quant_method"):
         case "fp8" if stated.get("fmt") in _FORMATS:
             return _blocks("_scale_inv", stated.get("weight_block_size"))

@@ -49,9 +49,10 @@ def _frequencies(rope: RopeSpec, num_positions: int) -> tuple[torch.Tensor, floa
             factors = torch.tensor(scaling.long_factors if is_long else scaling.short_factors)
             magnitude = scaling.long_magnitude if is_long else scaling.short_magnitude
             return 1.0 / (factors * rope.theta**exponents), magnitude
-        case ProportionalScaling(share):
+        case ProportionalScaling(share, factor):
             num_turned = int(share * rope.num_channels // 2)
-            return torch.where(torch.arange(len(plain)) < num_turned, plain, 0.0), 1.0
+            turned = torch.where(torch.arange(len(plain)) < num_turned, plain, 0.0)
+            return turned / factor, 1.0
 
 
 def _blend_by_wavelength(plain: torch.Tensor, scaling: Llama3Scaling) -> torch.Tensor:

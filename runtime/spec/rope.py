@@ -52,9 +52,13 @@ class LongScaling:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProportionalScaling:
-    """Only the first ``share`` of the angles turn; the others are zero, yet all channels pair."""
+    """Only the first ``share`` of the angles turn; the others are zero, yet all channels pair.
+
+    Those that turn are divided by ``factor``.
+    """
 
     share: float
+    factor: float = 1.0
 
 
 RopeScaling = LinearScaling | Llama3Scaling | YarnScaling | LongScaling | ProportionalScaling

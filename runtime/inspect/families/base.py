@@ -111,19 +111,21 @@ def refuse_partial_window(reader: ConfigReader) -> None:
         refuse_variant(reader, "sliding windows in some layers", "full attention")
 
 
-def read_windows(reader: ConfigReader, num_layers: int) -> list[int]:
+def read_windows(
+    reader: ConfigReader, num_layers: int, *, window: int, first: int = 0
+) -> list[int]:
     """Return for each layer how far it looks back, 0 where it sees everything.
 
     ``layer_types`` names the kinds; without it, windows begin at layer ``max_window_layers`` where
-    the config asks for them.
+    the config asks for them. ``window`` and ``first`` are the family's defaults.
     """
-    window = reader.integer("sliding_window", minimum=0, default=0)
+    window = reader.integer("sliding_window", minimum=0, default=window)
     if window >= reader.integer("max_position_embeddings", default=1):
         window = 0
     kinds = reader["layer_types"]
     if kinds is None:
         has_windows = reader.boolean("use_sliding_window", default=False)
-        first = reader.integer("max_window_layers", minimum=0, default=0)
+        first = reader.integer("max_window_layers", minimum=0, default=first)
         return [window if has_windows and layer >= first else 0 for layer in range(num_layers)]
     known = ("full_attention", "sliding_attention")
     if not (isinstance(kinds, list) and len(kinds) == num_layers):

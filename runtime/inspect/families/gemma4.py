@@ -93,7 +93,7 @@ def _read_attention(reader: ConfigReader, num_layers: int) -> tuple[AttentionSpe
         is_full = ((layer + 1) % _PATTERN == 0 for layer in range(num_layers))
         kinds = [_FULL if each else _SLIDING for each in is_full]
     nested = ConfigReader({**reader.values, "layer_types": kinds}, reader.file)
-    windows = read_windows(nested, num_layers)
+    windows = read_windows(nested, num_layers, window=512)
     reader.problems.extend(nested.problems)
     if nested.problems or not isinstance(kinds, list):
         kinds = [_FULL] * num_layers

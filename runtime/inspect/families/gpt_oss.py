@@ -17,6 +17,7 @@ from runtime.spec.tensors import GROUP_SIZE, ExpertId, ExpertPart
 _METHOD = "mxfp4"
 _THETA = 150_000.0
 _HEAD_DIM = 64
+_WINDOW = 128
 _ROPE: dict[str, object] = {
     "rope_type": "yarn",
     "factor": 32.0,
@@ -71,8 +72,8 @@ def _read_rope(reader: ConfigReader, head_dim: int) -> RopeSpec:
 def _read_windows(reader: ConfigReader, num_layers: int) -> list[int]:
     """Return how far each layer looks back; unless the config says otherwise, every other one."""
     if reader["layer_types"] is not None:
-        return read_windows(reader, num_layers)
-    window = reader.integer("sliding_window", default=128)
+        return read_windows(reader, num_layers, window=_WINDOW)
+    window = reader.integer("sliding_window", default=_WINDOW)
     return [0 if layer % 2 else window for layer in range(num_layers)]
 
 

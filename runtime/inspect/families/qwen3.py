@@ -20,7 +20,7 @@ def read_spec(reader: ConfigReader) -> ModelSpec:
         has_qkv_bias=has_bias,
         has_output_bias=has_bias,
     )
-    windows = read_windows(reader, frame["num_layers"])
+    windows = read_windows(reader, frame["num_layers"], window=4096, first=28)
     spec = ModelSpec(
         model_type="qwen3",
         **frame,

@@ -18,14 +18,14 @@ from runtime.spec.attention import QkNorm
 from runtime.spec.model import ModelSpec
 
 
-def read_spec(reader: ConfigReader) -> ModelSpec:
-    """Return the spec of a ``qwen3_moe`` config."""
+def read_spec(reader: ConfigReader, *, rope_theta: float = 10_000.0) -> ModelSpec:
+    """Return the spec of a ``qwen3_moe`` config; ``rope_theta`` is the default."""
     frame = read_frame(reader, norm_eps=1e-6)
     refuse_partial_window(reader)
     if reader.boolean("attention_bias", default=False):
         refuse_variant(reader, "attention biases", "attention without biases")
     attention = dataclasses.replace(
-        read_attention(reader, rope_theta=10_000.0), qk_norm=QkNorm.HEAD
+        read_attention(reader, rope_theta=rope_theta), qk_norm=QkNorm.HEAD
     )
     moe_layers = read_moe_layers(reader, frame["num_layers"])
     is_all_moe = len(moe_layers) == frame["num_layers"]

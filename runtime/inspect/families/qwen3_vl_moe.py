@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from runtime.inspect.families.base import Family, PartPlace
-from runtime.inspect.families.qwen3_moe import QWEN3_MOE
+from runtime.inspect.config import ConfigReader
+from runtime.inspect.families.base import Family, PartPlace, refuse_variant
+from runtime.inspect.families.qwen3_moe import read_spec as read_qwen3_moe
 from runtime.inspect.families.shapes import stacked, standard_shapes
 from runtime.inspect.families.wrapped import wrapped
 from runtime.spec.model import ModelSpec
@@ -21,6 +22,14 @@ _upright = stacked(
 )
 
 
+def read_spec(reader: ConfigReader) -> ModelSpec:
+    """Return the spec of a ``qwen3_vl_moe_text`` config, whose weights are always normalised."""
+    spec = read_qwen3_moe(reader, rope_theta=500_000.0)
+    if not reader.boolean("norm_topk_prob", default=True):
+        refuse_variant(reader, "weights of experts as they are", "normalised weights of experts")
+    return dataclasses.replace(spec, routing=dataclasses.replace(spec.routing, is_normalised=True))
+
+
 def expert_part(spec: ModelSpec, expert: ExpertId, part: ExpertPart) -> PartPlace:
     """Return where a matrix lies: turned, as published, or upright, as it is saved since.
 
@@ -36,7 +45,7 @@ QWEN3_VL_MOE = wrapped(
     Family(
         model_type=f"{_MODEL_TYPE}_text",
         architectures=frozenset(),
-        read_spec=QWEN3_MOE.read_spec,
+        read_spec=read_spec,
         dense_shapes=standard_shapes,
         expert_part=expert_part,
     ),

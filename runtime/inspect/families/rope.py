@@ -53,7 +53,7 @@ def rope_of(
     num_channels = head_dim
     scaling: RopeScaling | None = None
     if kind == "proportional":
-        scaling = ProportionalScaling(min(share, 1.0))
+        scaling = ProportionalScaling(min(share, 1.0), nested.number("factor", 1.0))
     elif share != 1.0 and not may_be_partial:
         refuse_variant(reader, f"partial rope {spelled(share)}", "rope of whole heads")
     else:

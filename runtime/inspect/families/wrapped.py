@@ -14,11 +14,18 @@ _OWN = ("architectures", "model_type")
 
 
 def with_text_part(config: ConfigReader) -> ConfigReader:
-    """Return a config with the fields of its ``text_config`` laid over its own, if it has one."""
+    """Return a config with the fields of its ``text_config`` laid over its own, if it has one.
+
+    A null in there takes away nothing that is stated outside.
+    """
     inner = config[_TEXT]
     if not isinstance(inner, dict):
         return config
-    stated = {name: value for name, value in inner.items() if name not in _OWN}
+    stated = {
+        name: value
+        for name, value in inner.items()
+        if name not in _OWN and not (value is None and config[name] is not None)
+    }
     laid = ConfigReader({**config.values, **stated}, config.file)
     laid.problems.extend(config.problems)
     outer_tie, tie = config["tie_word_embeddings"], stated.get("tie_word_embeddings")

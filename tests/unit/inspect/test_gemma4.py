@@ -73,6 +73,15 @@ def test_spec_without_lists_has_every_sixth_layer_see_everything() -> None:
     assert spec.is_tied
 
 
+def test_spec_without_a_window_has_the_usual_one() -> None:
+    reader = ConfigReader(
+        {**SMALL, "sliding_window": None, "max_position_embeddings": 1024}, "config.json"
+    )
+    first = FAMILIES["gemma4_text"].read_spec(reader).attention[0]
+    assert isinstance(first, AttentionSpec)
+    assert first.window == 512
+
+
 def test_spec_with_experts_has_them_in_all_layers_beside_the_dense_block() -> None:
     spec, refused = read(**MOE, final_logit_softcapping=30.0)
     assert not refused

@@ -74,6 +74,11 @@ def test_config_that_says_little_means_what_the_published_class_means() -> None:
     assert spec.packed_experts is None
 
 
+def test_listed_layers_have_the_usual_window_where_the_config_does_not_say() -> None:
+    expected, _ = spec_of()
+    assert spec_of(sliding_window=None)[0] == expected
+
+
 def test_config_with_plain_rope_and_other_layers_is_followed() -> None:
     kinds = ["full_attention"] * 23 + ["sliding_attention"]
     spec, _ = spec_of(rope_scaling={"rope_type": "default"}, layer_types=kinds, sliding_window=64)

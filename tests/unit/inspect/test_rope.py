@@ -87,6 +87,10 @@ def problem_of(**values: object) -> tuple[ErrorCode, object]:
             {"rope_type": "proportional", "partial_rotary_factor": 0.25},
             ProportionalScaling(0.25),
         ),
+        (
+            {"rope_type": "proportional", "partial_rotary_factor": 0.25, "factor": 8.0},
+            ProportionalScaling(0.25, 8.0),
+        ),
     ],
 )
 def test_read_rope_knows_each_kind(table: dict[str, object], expected: RopeScaling | None) -> None:

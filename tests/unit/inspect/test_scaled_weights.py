@@ -24,6 +24,7 @@ from tests.support.scaled_folders import (
 
 NAME = "model.layers.1.mlp.experts.2.up_proj.weight"
 SMALL = (16, 24)
+TRANSFORMS = {"config_groups": {"u": {"type": "hadamard", "apply": []}}}
 TWO_GROUPS = {
     **compressed("tensor"),
     "config_groups": {
@@ -66,6 +67,12 @@ def only_problem(folder: Path) -> ErrorReport:
         (compressed("tensor", symmetric=False), None),
         (compressed("group"), None),
         (TWO_GROUPS, None),
+        ({**packed("channel"), "transform_config": TRANSFORMS}, None),
+        (
+            {**packed("channel"), "transform_config": {"config_groups": {}}},
+            ScaleScheme("_scale", 1, 0, bits=4),
+        ),
+        ({**packed("channel"), "transform_config": {}}, ScaleScheme("_scale", 1, 0, bits=4)),
         ("fp8", None),
     ],
 )
@@ -86,6 +93,10 @@ def test_scheme_is_read_where_each_block_has_one_scale(
         (
             {**compressed("tensor"), "format": "nvfp4-pack-quantized"},
             "compressed-tensors (nvfp4-pack-quantized)",
+        ),
+        (
+            {**packed("channel"), "transform_config": TRANSFORMS},
+            "compressed-tensors (pack-quantized) with transforms",
         ),
     ],
 )

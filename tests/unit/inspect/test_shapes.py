@@ -97,7 +97,7 @@ def test_shared_expert_without_gate_needs_no_gate_tensor() -> None:
 
 def windows(**values: object) -> tuple[list[int], list[ErrorCode]]:
     reader = ConfigReader({"max_position_embeddings": 512, **values}, "config.json")
-    found = read_windows(reader, 3)
+    found = read_windows(reader, 3, window=32, first=1)
     return found, [problem.code for problem in reader.problems]
 
 
@@ -106,7 +106,12 @@ def windows(**values: object) -> tuple[list[int], list[ErrorCode]]:
     [
         ({}, [0, 0, 0]),
         ({"sliding_window": 64}, [0, 0, 0]),
-        ({"sliding_window": 64, "use_sliding_window": True}, [64, 64, 64]),
+        ({"use_sliding_window": True}, [0, 32, 32]),
+        ({"layer_types": ["sliding_attention"] + ["full_attention"] * 2}, [32, 0, 0]),
+        (
+            {"sliding_window": 64, "use_sliding_window": True, "max_window_layers": 0},
+            [64, 64, 64],
+        ),
         (
             {"sliding_window": 64, "use_sliding_window": True, "max_window_layers": 2},
             [0, 0, 64],

@@ -58,6 +58,22 @@ def test_experts_of_qwen3_vl_lie_turned_or_upright() -> None:
     assert upright.name == place.name
 
 
+def test_qwen3_vl_normalises_weights_and_has_its_own_base_without_being_told() -> None:
+    config = golden("Qwen--Qwen3-VL-30B-A3B-Instruct")
+    for name in ("norm_topk_prob", "rope_theta"):
+        del config["text_config"][name]
+    reader = with_text_part(ConfigReader(config, "config.json"))
+    spec = FAMILIES["qwen3_vl_moe"].read_spec(reader)
+    assert not reader.problems
+    assert spec.routing.is_normalised
+    assert [rope.theta for rope in spec.ropes] == [500_000.0]
+    config["text_config"]["norm_topk_prob"] = False
+    reader = with_text_part(ConfigReader(config, "config.json"))
+    FAMILIES["qwen3_vl_moe"].read_spec(reader)
+    (problem,) = reader.problems
+    assert "weights of experts as they are" in str(problem.parameters["architecture"])
+
+
 @pytest.mark.parametrize("is_turned", [True, False])
 def test_experts_are_found_in_whichever_way_they_lie(tmp_path: Path, *, is_turned: bool) -> None:
     values = tensor_values("qwen3_vl_moe")
@@ -81,6 +97,14 @@ def test_config_with_a_text_part_keeps_its_own_type_and_takes_the_fields_of_the_
     assert laid["model_type"] == "gemma4"
     assert (laid["hidden_size"], laid["eos_token_id"]) == (2816, 1)
     assert not laid.problems
+
+
+def test_null_in_the_text_part_takes_nothing_away() -> None:
+    part = {"quantization_config": None, "q_lora_rank": None}
+    outer = ConfigReader({"quantization_config": {"quant_method": "gptq"}, "text_config": part}, "")
+    laid = with_text_part(outer)
+    assert laid["quantization_config"] == {"quant_method": "gptq"}
+    assert "q_lora_rank" in laid.values
 
 
 @pytest.mark.parametrize("part", [None, [], "gemma4_text"])

@@ -48,6 +48,7 @@ KINDS: list[dict[str, Any]] = [
     },
     LONG,
     {"rope_type": "proportional", "partial_rotary_factor": 0.25},
+    {"rope_type": "proportional", "partial_rotary_factor": 0.25, "factor": 8.0},
 ]
 
 
