@@ -2,7 +2,8 @@
 
 Run by `make bench-kernels`; writes benchmarks/results/kernels.json. Both sides run a random model
 of one shape with the same bits for each weight and take the likeliest token each time; the peer has
-the best of its settings. `--quick` takes fewer pairs, `--no-peer` leaves the peer out.
+the best of its settings. `--quick` takes fewer pairs, `--no-peer` leaves the peer out, `--only Q4_0`
+(or a shape) prints the rows of one comparison and writes nothing.
 """
 
 import argparse
@@ -35,10 +36,16 @@ from runtime.spec.tensors import expert_layout
 
 FORMATS = {
     "Q4_0": WeightFormat.Q4_G32,
-    "Q4_K": WeightFormat.Q4_G32,
+    "Q4_K": WeightFormat.Q4A_G32,
     "Q8_0": WeightFormat.Q8_G32,
     "MXFP4": WeightFormat.MXFP4,
 }
+GEMV_FORMATS = (
+    WeightFormat.Q4_G32,
+    WeightFormat.Q4A_G32,
+    WeightFormat.Q8_G32,
+    WeightFormat.MXFP4,
+)
 DECODED_TOKENS = 24
 SMALL_SET_BYTES = 10 << 20
 CHUNKS_BYTES = (1 << 18, 1 << 20, 1 << 22, 1 << 30)
@@ -142,7 +149,6 @@ def best_settings(
     for is_repacked, has_flash in itertools.product((True, False), (True, False)):
         settings = peer.Settings(is_repacked, has_flash, threads)
         process.load(path, settings)
-        measure()
         found[settings] = min(measure() for _ in range(2))
     return min(found, key=lambda each: found[each])
 
@@ -207,22 +213,26 @@ def model_rows(
                     yield row
 
 
-def all_rows(bench: Bench, sides: list[Side], *, has_peer: bool) -> Iterator[Row]:
-    """Measure everything, row by row."""
+def kernel_rows(bench: Bench, sides: list[Side]) -> Iterator[Row]:
+    """Measure the experts of one token, row by row."""
     for side in sides:
-        for weight_format in (WeightFormat.Q4_G32, WeightFormat.Q8_G32, WeightFormat.MXFP4):
+        for weight_format in GEMV_FORMATS:
             for threads in sorted({1, usable_cores()}):
                 bench.use(side.instruction_set, threads)
                 yield from gemv_rows(bench, weight_format, threads, side.instruction_set)
                 gc.collect()
-    if not has_peer:
-        return
+
+
+def peer_rows(bench: Bench, sides: list[Side], only: str) -> Iterator[Row]:
+    """Measure models beside the peer, row by row; ``only`` names the one type that is wanted."""
     prompts = {"prompt of 512": 2.0, "prompt of 32": 1.5}
     for kind, targets in (
         ("Q4_0", {"decode": 1.3, **prompts}),
-        ("Q4_K", {"decode": 1.3}),
+        ("Q4_K", {"decode": 1.3, **prompts}),
         ("Q8_0", {"decode": 1.15}),
     ):
+        if only not in {"", kind}:
+            continue
         yield from model_rows(bench, sides, kind, QWEN3_30B, "Qwen3-30B-A3B", targets)
         gc.collect()
     for name, kind in (
@@ -230,6 +240,8 @@ def all_rows(bench: Bench, sides: list[Side], *, has_peer: bool) -> Iterator[Row
         ("DeepSeek-V2-Lite", "Q4_0"),
         ("Mixtral-8x7B", "Q4_0"),
     ):
+        if only not in {"", name}:
+            continue
         targets = {"decode": 1.0, "prompt of 32": 1.0}
         yield from model_rows(bench, sides[:1], kind, SHAPES[name], name, targets)
         gc.collect()
@@ -251,6 +263,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="three pairs instead of seven")
     parser.add_argument("--no-peer", action="store_true", help="our own rows alone")
+    parser.add_argument("--only", default="", help="one type or shape beside the peer, and no more")
     options = parser.parse_args()
     kernels, module = choose_kernels(), load_native()
     if module is None or not isinstance(kernels, NativeKernels):
@@ -266,9 +279,13 @@ def main() -> None:
         for side in sides:
             peer.environment(side.flavour)
     rows: list[Row] = []
-    for row in all_rows(bench, sides, has_peer=not options.no_peer):
+    kernels_alone = () if options.only else kernel_rows(bench, sides)
+    beside = () if options.no_peer else peer_rows(bench, sides, options.only)
+    for row in itertools.chain(kernels_alone, beside):
         print(line_of(row), flush=True)
         rows.append(row)
+    if options.only:
+        return
     path = reporting.write_result(
         "kernels",
         rows,

@@ -114,6 +114,9 @@ class RandomExperts:
         self._slots = [Slot.from_buffer(row) for row in room]
         self._num_experts = shape.num_experts
 
+    def note_routing(self, layer: int, ids: torch.Tensor, weights: torch.Tensor) -> None:
+        """Nothing is kept."""
+
     def runs(
         self, layer: int, experts: Sequence[int]
     ) -> Generator[Sequence[tuple[int, Slot]], None, None]:

@@ -8,7 +8,7 @@
 //
 // A row of activations is quantised once, group by group:
 //
-//     [32 x int8][f32 scale][int32: -8 times the sum of the 32]
+//     [32 x int8][f32 scale][int32: -8 times the sum of the 32][f32: that by the scale]
 //
 // What is summed inside a group are integers and therefore exact. Groups are added from left to
 // right, each with one fused product, so that a result depends on its row and column alone.
@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t kXScale = kGroup;         // offset of the scale in a group of activations
 constexpr int64_t kXSum = kGroup + 4;       // offset of the sum
+constexpr int64_t kXScaledSum = kGroup + 8;
 constexpr float kLeastLargest = 0x1p-100f;  // a group with smaller activations counts as zeros
 
 void quantise_group(const float* x, uint8_t* group) {
@@ -46,7 +47,9 @@ void quantise_group(const float* x, uint8_t* group) {
         sum -= 8 * level;
     }
     std::memcpy(group + kXScale, &scale, sizeof scale);
+    const float scaled_sum = static_cast<float>(sum) * scale;
     std::memcpy(group + kXSum, &sum, sizeof sum);
+    std::memcpy(group + kXScaledSum, &scaled_sum, sizeof scaled_sum);
 }
 
 void quantise(const float* x, int64_t columns, uint8_t* groups) {
@@ -165,10 +168,9 @@ inline void add_groups(const uint8_t* block, int64_t num_groups, const uint8_t* 
                        Eight totals[R]) {
     const uint8_t* const head = block;
     const uint8_t* at[R];
-    Eight offsets[R];  // sums of activations times least weights, times -8
     for (int r = 0; r < R; ++r) {
         at[r] = x[r];
-        totals[r] = offsets[r] = no_eight();
+        totals[r] = no_eight();
     }
     if constexpr (Weight::kIsAffine) block += head_bytes(Format::Q4AG32);
     for (int64_t g = 0; g < num_groups; ++g) {
@@ -176,18 +178,23 @@ inline void add_groups(const uint8_t* block, int64_t num_groups, const uint8_t* 
         Weight::template products<R>(block + Weight::kScales, at, products);
         const Eight scales = Weight::scales(block);
         for (int r = 0; r < R; ++r) {
-            const Eight x_scale = same_eight(at[r] + kXScale);
-            const Eight factors = mul_eight(scales, x_scale);
+            const Eight factors = mul_eight(scales, same_eight(at[r] + kXScale));
             totals[r] = fma_eight(eight_of(products[r]), factors, totals[r]);
-            if constexpr (Weight::kIsAffine) {
-                const Eight sums = mul_eight(eight_of(same_lanes(at[r] + kXSum)), x_scale);
-                offsets[r] = fma_eight(sums, Weight::leasts(block), offsets[r]);
-            }
             at[r] += kXGroupBytes;
         }
         block += Weight::kBytes;
     }
     if constexpr (Weight::kIsAffine) {
+        // By themselves, so that the loop above has registers enough.
+        Eight offsets[R];  // sums of activations times least weights, times -8
+        for (int r = 0; r < R; ++r) offsets[r] = no_eight();
+        block = head + head_bytes(Format::Q4AG32);
+        for (int64_t g = 0; g < num_groups; ++g, block += Weight::kBytes) {
+            const Eight leasts = Weight::leasts(block);
+            for (int r = 0; r < R; ++r)
+                offsets[r] =
+                    fma_eight(same_eight(x[r] + g * kXGroupBytes + kXScaledSum), leasts, offsets[r]);
+        }
         const Eight units = load_f16_scales(head);
         const Eight eighths = mul_eight(load_f16_scales(head + 2 * kRowBlock), every_eight(0.125f));
         for (int r = 0; r < R; ++r)

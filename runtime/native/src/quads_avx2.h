@@ -6,13 +6,26 @@
 namespace larder {
 namespace {
 
+// Keeps a sum where it is. Compilers would form all products of a group first and add them as a
+// tree, for which there are not registers enough.
+inline void keep(__m256i& sum) {
+#if defined(__GNUC__)
+    __asm__("" : "+x"(sum));
+#else
+    static_cast<void>(sum);
+#endif
+}
+
 // Sums of four products for each of eight rows. Levels are unsigned and at most kMaxLevel; what
 // `kAdds` vectors of them add up to stays within 16 bits: 8 * 2 * 15 * 127 < 2 ** 15.
 template <int kMaxLevel>
 class SmallSum {
 public:
     static constexpr int kAdds = 32767 / (2 * 127 * kMaxLevel);
-    void add(Bytes levels, Bytes x) { pairs_ = _mm256_add_epi16(pairs_, _mm256_maddubs_epi16(levels, x)); }
+    void add(Bytes levels, Bytes x) {
+        pairs_ = _mm256_add_epi16(pairs_, _mm256_maddubs_epi16(levels, x));
+        keep(pairs_);
+    }
     Lanes total() const { return _mm256_madd_epi16(pairs_, _mm256_set1_epi16(1)); }
 
 private:
@@ -34,6 +47,7 @@ public:
     void add(const WideLevels& levels, Bytes x) {
         const Bytes pairs = _mm256_maddubs_epi16(levels.magnitudes, _mm256_sign_epi8(x, levels.signs));
         lanes_ = _mm256_add_epi32(lanes_, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+        keep(lanes_);
     }
     Lanes total() const { return lanes_; }
 

@@ -10,7 +10,7 @@ constexpr int kNumFormats = 7;
 
 constexpr int64_t kGroup = 32;     // weights of a row that share a scale
 constexpr int64_t kRowBlock = 8;   // rows interleaved in the G32 formats
-constexpr int64_t kXGroupBytes = kGroup + 8;  // of activations: levels, scale, sum
+constexpr int64_t kXGroupBytes = kGroup + 12;  // of activations: levels, scale, two sums
 constexpr int64_t kPad = 16;       // floats that buffers are rounded up to, the widest vector
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
