@@ -9,6 +9,7 @@ from runtime.protocol.errors import ErrorReport
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import LoadedModel, LoadStage, ModelReport
 from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.search import RootState
 from runtime.protocol.telemetry import TelemetrySample
 from runtime.protocol.values import Budgets, Value, WeightFormat
 
@@ -30,6 +31,12 @@ class InspectModel(Command):
     """Read the headers of a folder. Closed by ``ModelInspected``, also for a broken model."""
 
     folder: str
+
+
+class FindModels(Command):
+    """Look for models below places. Closed by ``ModelsSearched`` or ``SearchCancelled``."""
+
+    roots: list[str]
 
 
 class PlanModel(Command):
@@ -128,6 +135,37 @@ class ModelInspected(Reply):
     """What the headers say."""
 
     report: ModelReport
+
+
+class ModelsFound(Reply):
+    """Models below a place that is being looked through, and how much was looked at."""
+
+    root: str
+    reports: list[ModelReport]
+    num_folders: int
+    """Of the whole search up to now."""
+
+
+class RootSearched(Reply):
+    """One place was looked through."""
+
+    root: str
+    state: RootState
+    num_models: int
+    num_gguf_folders: int
+    """Folders with GGUF files, which cannot be read yet."""
+    num_unreadable: int
+    """Folders that this person may not read."""
+    is_complete: bool
+    """Whether the place is not larger or deeper than what is looked at."""
+
+
+class ModelsSearched(Reply):
+    """All places were looked through."""
+
+
+class SearchCancelled(Reply):
+    """The search was stopped; what was found before stays valid."""
 
 
 class ModelPlanned(Reply):
@@ -284,6 +322,7 @@ class RuntimeFailed(Event):
 AnyCommand = (
     OpenSession
     | InspectModel
+    | FindModels
     | PlanModel
     | PrepareModel
     | LoadModel
@@ -298,6 +337,10 @@ AnyCommand = (
 AnyEvent = (
     SessionOpened
     | ModelInspected
+    | ModelsFound
+    | RootSearched
+    | ModelsSearched
+    | SearchCancelled
     | ModelPlanned
     | PrepareProgressed
     | ModelPrepared
@@ -325,6 +368,8 @@ AnyEvent = (
 ClosingEvent = (
     SessionOpened
     | ModelInspected
+    | ModelsSearched
+    | SearchCancelled
     | ModelPlanned
     | ModelPrepared
     | PrepareCancelled

@@ -26,7 +26,7 @@ class Planning(Protocol):
     """
 
     def inspect(self, folder: str) -> ModelReport:
-        """Return what the headers of a folder say, also for a broken model."""
+        """Return what the headers of a folder say, also for a broken model; for any thread."""
 
     def plan(
         self,

@@ -12,6 +12,7 @@ from runtime.protocol.messages import (
     CancelRequest,
     CountTokens,
     DescribeMachine,
+    FindModels,
     InspectModel,
     LoadModel,
     OpenSession,
@@ -33,6 +34,7 @@ from runtime.service.prepare_room import PrepareRoom
 from runtime.service.preparing import Preparer
 from runtime.service.requests import OpenRequests, Request, Sink
 from runtime.service.sampler import Sampler
+from runtime.service.search_room import SearchRoom
 from runtime.service.stages import Stage, StageHolder
 
 STOP_TIMEOUT_S = 3.0
@@ -59,6 +61,7 @@ class Service:
         self._stages = StageHolder()
         self._engine_room = EngineRoom(engine_factory, self._stages, self._error_log)
         self._prepare_room = PrepareRoom(prepare, self._error_log)
+        self._search_room = SearchRoom(planning, self._error_log)
         self._desk = Desk(planning, self._engine_room, self._error_log)
         self._sampler = Sampler(self._engine_room.sample, sink, self._error_log)
 
@@ -96,7 +99,13 @@ class Service:
         for request in requests:
             request.cancel.cancel()
         deadline = time.monotonic() + timeout_s
-        parts = (self._sampler, self._engine_room, self._prepare_room, self._desk)
+        parts = (
+            self._sampler,
+            self._engine_room,
+            self._prepare_room,
+            self._desk,
+            self._search_room,
+        )
         are_ended = [part.finish(max(deadline - time.monotonic(), 0.0)) for part in parts]
         stopped = LarderError(ErrorCode.RUNTIME_ENDED, exit_status=0, reason="stopped")
         for request in requests:
@@ -119,6 +128,8 @@ class Service:
                 self._engine_room.generate(request, command)
             case PrepareModel():
                 self._prepare_room.start(request, command)
+            case FindModels():
+                self._search_room.start(request, command)
             case SetBudgets():
                 self._stages.check_loaded()
                 self._desk.ask(request, command)

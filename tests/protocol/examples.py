@@ -21,6 +21,7 @@ from runtime.protocol.messages import (
     CommandFailed,
     CountTokens,
     DescribeMachine,
+    FindModels,
     GenerationCancelled,
     GenerationFinished,
     GenerationStarted,
@@ -34,14 +35,18 @@ from runtime.protocol.messages import (
     ModelLoaded,
     ModelPlanned,
     ModelPrepared,
+    ModelsFound,
+    ModelsSearched,
     OpenSession,
     PlanModel,
     PrefillProgressed,
     PrepareCancelled,
     PrepareModel,
     PrepareProgressed,
+    RootSearched,
     RuntimeFailed,
     RuntimeStopped,
+    SearchCancelled,
     SessionOpened,
     SetBudgets,
     StartGeneration,
@@ -54,6 +59,7 @@ from runtime.protocol.messages import (
 )
 from runtime.protocol.model import LoadedModel, LoadStage, ModelReport, PreparedCopy, TierShare
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, Reason, ReasonCode
+from runtime.protocol.search import RootState
 from runtime.protocol.telemetry import (
     ExpertMap,
     NoteCode,
@@ -220,6 +226,7 @@ _SAMPLE = TelemetrySample(
 COMMANDS: list[AnyCommand] = [
     OpenSession(request_id=1, protocol_version=1, client_name="larder 0.1.0"),
     InspectModel(request_id=2, folder="/models/größe"),
+    FindModels(request_id=12, roots=["/models", "/größe"]),
     PlanModel(request_id=3, folder="/models/a", budgets=_BUDGETS, context_tokens=4096),
     PrepareModel(
         request_id=4,
@@ -241,6 +248,18 @@ COMMANDS: list[AnyCommand] = [
 EVENTS: list[AnyEvent] = [
     SessionOpened(request_id=1, protocol_version=1, runtime_version="0.1.0", process_id=4242),
     ModelInspected(request_id=2, report=_REPORT),
+    ModelsFound(request_id=12, root="/models", reports=[_REPORT], num_folders=7),
+    RootSearched(
+        request_id=12,
+        root="/models",
+        state=RootState.THERE,
+        num_models=1,
+        num_gguf_folders=2,
+        num_unreadable=3,
+        is_complete=True,
+    ),
+    ModelsSearched(request_id=12),
+    SearchCancelled(request_id=12),
     ModelPlanned(request_id=3, report=_REPORT, plans=[_PLAN], recommended=PlanKind.EXACT),
     PrepareProgressed(request_id=4, done_bytes=1, total_bytes=2, bytes_per_s=0.5),
     ModelPrepared(

@@ -13,6 +13,7 @@ from runtime.protocol.messages import (
     CancelRequest,
     CountTokens,
     DescribeMachine,
+    FindModels,
     InspectModel,
     LoadModel,
     OpenSession,
@@ -59,6 +60,7 @@ COMMANDS: st.SearchStrategy[Make] = st.one_of(
     ),
     st.just(lambda id_: PlanModel(request_id=id_, folder=str(FOLDER))),
     st.just(lambda id_: DescribeMachine(request_id=id_)),
+    st.just(lambda id_: FindModels(request_id=id_, roots=[str(MISSING)])),
     st.just(load),
     st.sampled_from(["hello", "script: fail 1", "script: bug 1", ""]).map(
         lambda text: lambda id_: ask(id_, text)
