@@ -59,6 +59,7 @@ VERBS: dict[str, Callable[[], int]] = {
     "test": _test,
     "check": lambda: _within("check.py"),
     "fix": lambda: _within("check.py", "--fix"),
+    "lab": lambda: _bench("lab"),
     "deep": lambda: _within("deep.py"),
     "clean": _clean,
 }

@@ -1,7 +1,8 @@
-"""`make bench-lab`: the policies of the expert cache on real routing.
+"""`make lab`, which is `make bench-lab`: the policies of the expert cache on real routing.
 
-Writes `benchmarks/results/lab.json` and the tables of `docs/replay.md`. Layers and tokens are
-subsampled, so that it takes minutes; `--layers 1 --tokens 100000` takes everything. `--choose`
+Writes `benchmarks/results/lab.json`, the tables of `docs/replay.md` and its curves,
+`docs/images/replay-*.svg`. Layers and tokens are subsampled, so that it takes minutes; `--layers 1
+--tokens 100000` takes everything. `--choose`
 searches the default's parameters, leaving out each model in turn.
 """
 
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from curves import Curve, chart
 from reporting import row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,14 +24,16 @@ sys.path.insert(0, str(ROOT))
 
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, LayerFacts, PolicyKind  # noqa: E402
 from runtime.policy.expected import Expectation, ExpectedUsePolicy  # noqa: E402
-from runtime.simulate.gap import Judgement, judge, slots_of_share  # noqa: E402
+from runtime.simulate.gap import BASE, BOUND, Judgement, judge, slots_of_share  # noqa: E402
 from runtime.simulate.replay import Entry  # noqa: E402
 from runtime.simulate.trace import Trace  # noqa: E402
 from runtime.simulate.trace_files import HEADER, read_trace  # noqa: E402
 
 SHARES = (0.125, 0.25, 0.5)
+CURVE_SHARES = (0.0625, 0.125, 0.1875, 0.25, 0.375, 0.5, 0.75)
 TARGET_GAP = 0.30
 TARGET_POINTS = -0.5
+PICTURES = ROOT / "docs" / "images"
 PAGE = ROOT / "docs" / "replay.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 HEADINGS = {
@@ -118,6 +122,24 @@ def measure(all_traces: Sequence[Trace]) -> None:
     print(write_result("lab", rows, sample=sample))
 
 
+def draw(all_traces: Sequence[Trace]) -> None:
+    """Draw what LRU, the default and the bound hit at each share of slots, for each trace."""
+    names = (BASE, DEFAULT_POLICY, BOUND)
+    for trace in all_traces:
+        points: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+        for share in CURVE_SHARES:
+            kinds = [POLICIES[name] for name in names]
+            for judged in judge(trace, kinds, slots_of_share(trace, share)):
+                hits_percent = 100 * judged.replay.hit_ratio
+                points[judged.replay.policy].append((100 * share, hits_percent))
+        curves = [Curve(name, points[name]) for name in names]
+        title = f"{trace.name}: hits by share of experts in slots"
+        path = PICTURES / f"replay-{trace.name}.svg"
+        text = chart(title, "percent of the experts have a slot", "percent of needs hit", curves)
+        path.write_text(text, encoding="utf-8")
+        print(path.relative_to(ROOT), flush=True)
+
+
 def speed(trace: Trace) -> dict[str, object]:
     """Return what a decision of the default costs."""
     started_s = time.process_time()
@@ -171,13 +193,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--layers", type=int, default=6, help="take every so many-th layer")
     parser.add_argument("--tokens", type=int, default=1500, help="take the first tokens")
+    parser.add_argument("--plots", action="store_true", help="draw the curves and nothing else")
     parser.add_argument("--choose", action="store_true", help="search the default's parameters")
     options = parser.parse_args()
     all_traces = traces(options.layers, options.tokens)
     if options.choose:
         choose(all_traces)
     else:
-        measure(all_traces)
+        if not options.plots:
+            measure(all_traces)
+        draw(all_traces)
 
 
 if __name__ == "__main__":
