@@ -23,7 +23,17 @@ MAX_SECONDS = 10.0
 CHARACTERS_PER_STEP = 250
 _TEXT_MAKERS = ("format", "join", "json", "string", "pprint", "xmlattr", "urlize", "str")
 _SIZED = (str, bytes, list, tuple, dict, set, frozenset, range)
-_WIDE_FIELD = re.compile(r"\d{6}")
+_WIDE_PERCENT = re.compile(r"%(\([^)]*\))?[-+ #0\d.]*(\d{6}|\*)")
+_WIDE_BRACES = re.compile(r"\{[^{}]*:[^{}]*(\d{6}|\{)")
+"""Fields with a width that is too large, or that comes from the values."""
+_COMPARERS = frozenset(
+    {
+        *("eq", "ge", "gt", "le", "lt", "ne", "test_in", "count", "index"),
+        *("do_dictsort", "do_groupby", "sync_do_groupby", "do_max", "do_min", "do_sort"),
+        "do_unique",
+    }
+)
+"""What looks into things that are inside of others to compare them."""
 
 
 class TemplateTooLongError(TemplateRuntimeError):
@@ -60,6 +70,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         self.filters = {
             name: self._bounded_filter(function) for name, function in self.filters.items()
         }
+        self.tests = {name: self._bounded_filter(function) for name, function in self.tests.items()}
         self.globals["range"] = self._range
         del self.globals["lipsum"]
 
@@ -77,7 +88,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         elif operator == "+":
             self.allowance.take(_size(left) + _size(right))
         elif isinstance(left, str):
-            self._refuse_wide(left)
+            _refuse_wide(_WIDE_PERCENT, left)
             self._charge_text(left, right)
         return super().call_binop(context, operator, left, right)
 
@@ -99,11 +110,18 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         self._charge_text(*parts)
         return "".join(map(str, parts))
 
+    def weighed(self, value: object) -> object:
+        """Return a value that is about to be compared, after charging for what is inside of it."""
+        if not isinstance(value, str):
+            self._charge_text(value)
+        return value
+
     def wrap_str_format(self, value: object) -> Callable[..., str] | None:
         """Return what stands for a text's own ``format``, None for another value."""
         wrapped = super().wrap_str_format(value)
         if wrapped is not None:
-            self._refuse_wide(getattr(value, "__self__", None))
+            format_text = str(getattr(value, "__self__", ""))
+            _refuse_wide(_WIDE_BRACES, format_text.replace("{{", ""))
         return wrapped
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:  # noqa: ANN401
@@ -136,10 +154,14 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         size = sum(sizes) + sum(map(_count, values))
         if "replace" in name or "join" in name:
             size += _product(sizes)
+        if "indent" in name:
+            size += max(sizes) * sum(map(_count, values))
+        if name in _COMPARERS:
+            self._charge_text(*values)
         if any(word in name for word in _TEXT_MAKERS):
             self._charge_text(*values)
-            for value in values:
-                self._refuse_wide(value)
+        if name == "do_format":
+            _refuse_wide(_WIDE_PERCENT, str(args[0]))
         self.allowance.take(size)
 
     def _charge_text(self, *values: object) -> None:
@@ -157,11 +179,6 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         """Return a value that the template shows, after charging for it."""
         self._charge_text(value)
         return value
-
-    def _refuse_wide(self, text: object) -> None:
-        """Refuse a format with a field that is wider than any that is meant."""
-        if isinstance(text, str) and _WIDE_FIELD.search(text):
-            raise TemplateTooLongError("it asks for a text that is too large")
 
 
 class _Bounding(NodeTransformer):
@@ -183,6 +200,17 @@ class _Bounding(NodeTransformer):
         parts = [self.visit(part) for part in node.nodes]
         return self._call("joined", parts, node.lineno)
 
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.expr = self._weighed(node.expr)
+        for operand in node.ops:
+            operand.expr = self._weighed(operand.expr)
+        return node
+
+    def _weighed(self, value: nodes.Expr) -> nodes.Expr:
+        is_plain = isinstance(value, nodes.Const)
+        return value if is_plain else self._call("weighed", [value], value.lineno)
+
     def _with_step(self, node: "nodes.For | nodes.Macro | nodes.CallBlock") -> nodes.Node:
         self.generic_visit(node)
         step = nodes.ExprStmt(self._call("tick", [], node.lineno), lineno=node.lineno)
@@ -194,6 +222,12 @@ class _Bounding(NodeTransformer):
         call = nodes.Call(function, args, [], None, None, lineno=line)
         call.set_environment(self._environment)
         return call
+
+
+def _refuse_wide(field: re.Pattern[str], format_text: str) -> None:
+    """Refuse a format with a field that is wider than any that is meant."""
+    if field.search(format_text):
+        raise TemplateTooLongError("it asks for a text that is too large")
 
 
 def _size(value: object) -> int:

@@ -72,6 +72,7 @@ class ChatTemplate:
         except (
             jinja2.TemplateError,
             ArithmeticError,
+            AssertionError,
             AttributeError,
             LookupError,
             MemoryError,

@@ -12,6 +12,21 @@ from runtime.tokenizer.template import ChatTemplate
 
 GROWING = "{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set n.x = "
 NESTED = "{% set n = namespace(x=['ab']) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}"
+TWINS = (
+    "{% set n = namespace(x=['ab'], y=['ab']) %}{% for i in range(60) %}"
+    "{% set n.x = [n.x, n.x] %}{% set n.y = [n.y, n.y] %}{% endfor %}"
+)
+COMPARISONS = (
+    "{{ n.x == n.y }}",
+    "{{ 1 < 2 != n.x }}",
+    "{{ n.x in [n.y] }}",
+    "{{ n.x is eq(n.y) }}",
+    "{{ n.x is in([n.y]) }}",
+    "{{ [n.x] | select('equalto', n.y) | list }}",
+    "{{ [n.x, n.y] | sort }}",
+    "{{ [n.x].count(n.y) }}",
+)
+"""Things that would be compared part by part, each part as often as it is shown."""
 
 
 def render(source: str, content: str = "hello") -> str:
@@ -49,6 +64,17 @@ def render(source: str, content: str = "hello") -> str:
         NESTED + "{% endfor %}{{ n.x | join }}",
         NESTED + "{% endfor %}{{ '%s' % n.x }}",
         NESTED + "{% endfor %}{{ '{}'.format(n.x) }}",
+        *(TWINS + comparison for comparison in COMPARISONS),
+        "{{ '%*d' % (99999999, 1) }}",
+        "{{ '%(a)9999999999d' % {'a': 1} }}",
+        "{{ ['%9999999999d'] | map('format', 5) | list }}",
+        "{{ ('{:9999999999}' | attr('format'))(5) }}",
+        "{{ '%.*f' % (99999999, 1) }}",
+        "{{ '%*d' | format(99999999, 1) }}",
+        "{{ ('a\n' * 9999) | indent(99999) }}",
+        "{{ '{:{}}'.format(5, '>9999999999') }}",
+        "{{ '{:{a}}'.format_map({'a': '>9999999999'}) }}",
+        "{{ '{{{:9999999999}'.format(5) }}",
     ],
 )
 def test_template_that_would_not_end_is_refused(
@@ -117,8 +143,26 @@ def test_template_long_conversation_is_far_from_the_limit(
         ),
         ("{% set x %}a{{ 1 }}{% endset %}{{ x ~ x }}", "a1a1"),
         ("{% filter upper %}a{{ 'b' }}{% endfilter %}", "AB"),
+        ("{{ 'l' in messages[0].content and [1, [2]] == [1, [2]] and 1 < 2 <= 2 }}", "True"),
+        ("{{ 3 in [1, 2] or [2, 1] | sort != [1, 2] }}", "False"),
+        ("{{ 'a\nb' | indent(2) }}", "a\n  b"),
         ("{{ '<' ~ messages[0].content ~ '>' if messages }}", "<hello>"),
     ],
 )
 def test_template_bounded_shows_what_the_plain_sandbox_shows(source: str, shown: str) -> None:
     assert render(source) == shown
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ messages[0].content | string }}",
+        "{{ messages[0].content | tojson }}",
+        "{{ '{}'.format(messages[0].content) }}",
+        '{{ \'{{"number": {}, "at": {:>3}}}\'.format(messages[0].content, 5) }}',
+        "{{ '1234567 %s' % messages[0].content }}",
+        "{{ '%s, %05.1f %%' | format(messages[0].content, 0.5) }}",
+    ],
+)
+def test_large_number_that_a_person_types_is_not_a_width(source: str) -> None:
+    assert "1234567 5% * 3" in render(source, "1234567 5% * 3 %*d {:{}}")
