@@ -2,7 +2,7 @@
 
 Run by `make bench-kernels`; writes benchmarks/results/kernels.json. Both sides run a random model
 of one shape with the same bits for each weight and take the likeliest token each time; the peer has
-the best of its settings. `--quick` takes fewer pairs, `--no-peer` leaves the peer out, `--only Q4_0`
+the best of its settings. `--quick` takes fewer pairs, `--no-peer` leaves it out, `--only Q4_0`
 (or a shape) prints the rows of one comparison and writes nothing.
 """
 

@@ -38,7 +38,7 @@ from runtime.protocol.values import WeightFormat
 
 EXIT_CANCELLED = 130
 _AS_PUBLISHED = 16
-_PREPARED_FORMATS = {8: WeightFormat.Q8_G32, 4: WeightFormat.Q4_G32}
+_PREPARED_FORMATS = {8: WeightFormat.Q8_G32, 4: WeightFormat.Q4A_G32}
 
 
 def inspect(client: Client, options: argparse.Namespace) -> int:

@@ -31,7 +31,7 @@ from runtime.spec.tensors import expert_layout
 
 FORMAT_OF_KIND = {
     PlanKind.EIGHT_BIT: WeightFormat.Q8_G32,
-    PlanKind.FOUR_BIT: WeightFormat.Q4_G32,
+    PlanKind.FOUR_BIT: WeightFormat.Q4A_G32,
 }
 PLAIN_FORMATS = frozenset({WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16})
 

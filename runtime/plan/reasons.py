@@ -9,7 +9,7 @@ from runtime.protocol.model import PreparedCopy, TierShare
 from runtime.protocol.plan import Reason, ReasonCode
 from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
 
-BITS = {WeightFormat.Q8_G32: 8, WeightFormat.Q4_G32: 4}
+BITS = {WeightFormat.Q8_G32: 8, WeightFormat.Q4_G32: 4, WeightFormat.Q4A_G32: 4}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ EXPERT_BYTES = {PlanKind.EXACT: 2 * MIB, PlanKind.EIGHT_BIT: MIB, PlanKind.FOUR_
 FORMATS = {
     PlanKind.EXACT: WeightFormat.BF16,
     PlanKind.EIGHT_BIT: WeightFormat.Q8_G32,
-    PlanKind.FOUR_BIT: WeightFormat.Q4_G32,
+    PlanKind.FOUR_BIT: WeightFormat.Q4A_G32,
 }
 KV_BYTES = 64 * MIB
 FREE_RAM_BYTES = 12 * 1024 * MIB

@@ -127,7 +127,7 @@ def test_prepare_prints_the_copy(model: str, capsys: Capture) -> None:
     copy = run_json(capsys, "prepare", model, "--bits", "4", "--out", f"{model}-copy")
     assert copy == {
         "folder": f"{model}-copy",
-        "expert_format": "q4_g32",
+        "expert_format": "q4a_g32",
         "size_bytes": 104857600,
     }
 

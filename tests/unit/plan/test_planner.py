@@ -132,7 +132,7 @@ def test_plan_kinds_have_their_formats_and_sizes() -> None:
     assert exact.store_folder == FOLDER
     assert exact.expert_format is exact.dense_format is WeightFormat.BF16
     assert {ReasonCode.NOTHING_WRITTEN, ReasonCode.ANSWERS_AS_PUBLISHED} <= codes(exact)
-    for plan, format_ in ((eight, WeightFormat.Q8_G32), (four, WeightFormat.Q4_G32)):
+    for plan, format_ in ((eight, WeightFormat.Q8_G32), (four, WeightFormat.Q4A_G32)):
         record_bytes = expert_layout(format_, 2048, 768).record_bytes
         assert plan.expert_format is format_
         assert plan.dense_format is WeightFormat.BF16
@@ -150,12 +150,12 @@ def test_plan_kinds_have_their_formats_and_sizes() -> None:
 
 
 def test_plan_prepared_copy_is_used() -> None:
-    known = facts(MODEL, prepared=(WeightFormat.Q4_G32,))
+    known = facts(MODEL, prepared=(WeightFormat.Q4A_G32,))
     _, eight, four = plan_model(known, HUGE, Budgets())
     assert eight.needs_prepare
     assert not four.needs_prepare
     assert four.bytes_to_write == 0
-    assert four.store_folder == "/prepared/q4_g32"
+    assert four.store_folder == "/prepared/q4a_g32"
     assert ReasonCode.ALREADY_PREPARED in codes(four)
 
 

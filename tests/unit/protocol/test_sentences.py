@@ -116,7 +116,7 @@ def test_templates_are_complete() -> None:
 def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
     card = DeviceReport(device="cuda:0", name="Card", total_bytes=GIB, free_bytes=GIB)
     of = spec()
-    known = facts(of, prepared=(WeightFormat.Q4_G32,))
+    known = facts(of, prepared=(WeightFormat.Q4A_G32,))
     few_bits = msgspec.structs.replace(known.report, published_bits=8)
     widened = dataclasses.replace(known, report=few_bits)
     seen: set[ReasonCode] = set()
