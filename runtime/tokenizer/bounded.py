@@ -70,7 +70,8 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         self.filters = {
             name: self._bounded_filter(function) for name, function in self.filters.items()
         }
-        self.tests = {name: self._bounded_filter(function) for name, function in self.tests.items()}
+        tests: dict[str, Any] = self.tests
+        self.tests = {name: self._bounded_filter(test) for name, test in tests.items()}
         self.globals["range"] = self._range
         del self.globals["lipsum"]
 
