@@ -23,6 +23,8 @@ RECENCY_CURVE = (
 )
 """Part of the avoidable misses that least-recently-used slots avoid, over the part of the experts
 beyond top-k that have a slot. Fitted to real routing, which is far from uniform."""
+SMALL_CACHE_POWER = 0.65
+"""How hits fall below one token's worth of slots, nobody having to enter."""
 RECENT_REUSE = 0.30
 """Part of a token's experts, beyond chance, that the token before used too."""
 
@@ -77,8 +79,8 @@ class Rates:
 def hit_ratio(num_slots: int, spec: ModelSpec) -> float:
     """Return the part of look-ups that find their expert in RAM, recently used ones staying.
 
-    With room for one token's experts, only those that the next token uses again are found; with
-    less, most of those have left before they are asked for.
+    With room for one token's experts, those that the next token uses again are found; with less,
+    the policy keeps those that are used most, and no more can be found than lie there.
     """
     num_all = len(spec.moe_layers) * spec.num_experts
     if not num_all or num_slots >= num_all:
@@ -87,7 +89,8 @@ def hit_ratio(num_slots: int, spec: ModelSpec) -> float:
     chance = spec.top_k / spec.num_experts
     reuse = chance + (1 - chance) * RECENT_REUSE
     if slots_per_layer <= spec.top_k:
-        return reuse * (slots_per_layer / spec.top_k) ** 2
+        part = slots_per_layer / spec.top_k
+        return min(part, reuse * part**SMALL_CACHE_POWER)
     share = (slots_per_layer - spec.top_k) / (spec.num_experts - spec.top_k)
     return reuse + (1 - reuse) * _interpolate(share)
 

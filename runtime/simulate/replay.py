@@ -94,21 +94,8 @@ def replay(
         raise ValueError(f"slots and sizes of {trace.num_layers} layers")
     if entry is Entry.REQUIRED and min(slots) < trace.top_k:
         raise ValueError(f"{min(slots)} slots, and a token needs {trace.top_k}")
-    counts = uses(trace if profile is None else profile)
     rows = [trace.rows(layer) for layer in range(trace.num_layers)]
-    policies = [
-        kind.make(
-            slots[layer],
-            LayerFacts(
-                trace.num_experts,
-                layer,
-                trace.num_layers,
-                dict(enumerate(counts[layer].tolist())),
-                rows[layer],
-            ),
-        )
-        for layer in range(trace.num_layers)
-    ]
+    policies = policies_of(trace, kind, slots, rows, profile)
     found = [LayerCounts()] * trace.num_layers
     if kind.is_shared:
         for size in sorted(set(sizes)):
@@ -129,6 +116,30 @@ def replay(
     result = Replay(trace.name, kind.name, entry, tuple(slots), sizes, tuple(found))
     _check(result, trace)
     return result
+
+
+def policies_of(
+    trace: Trace,
+    kind: PolicyKind,
+    slots: Sequence[int],
+    rows: Sequence[Sequence[Sequence[int]]],
+    profile: Trace | None = None,
+) -> list[Policy]:
+    """Return the policy of each layer, told what its kind may be told; ``rows[layer][token]``."""
+    counts = uses(trace if profile is None else profile)
+    return [
+        kind.make(
+            slots[layer],
+            LayerFacts(
+                trace.num_experts,
+                layer,
+                trace.num_layers,
+                dict(enumerate(counts[layer].tolist())),
+                rows[layer],
+            ),
+        )
+        for layer in range(trace.num_layers)
+    ]
 
 
 def _replay_layer(

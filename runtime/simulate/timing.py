@@ -3,11 +3,11 @@
 import dataclasses
 from collections.abc import Sequence
 
-from runtime.policy.catalogue import LayerFacts, PolicyKind
+from runtime.policy.catalogue import PolicyKind
 from runtime.policy.keeper import SlotKeeper
-from runtime.simulate.hygiene import uses
 from runtime.simulate.machine import MachineCosts
 from runtime.simulate.prefetch import HintLane, HintOutcomes
+from runtime.simulate.replay import policies_of
 from runtime.simulate.resources import Drive, Server
 from runtime.simulate.trace import Trace
 
@@ -84,20 +84,9 @@ class _Run:
         self._kind = kind
         self._costs = costs
         self._load = load
-        counts = uses(trace)
         self._rows = [trace.rows(layer) for layer in range(trace.num_layers)]
-        facts = [
-            LayerFacts(
-                trace.num_experts,
-                layer,
-                trace.num_layers,
-                dict(enumerate(counts[layer].tolist())),
-                rows,
-            )
-            for layer, rows in enumerate(self._rows)
-        ]
         self._keeper = SlotKeeper(
-            [kind.make(number, fact) for number, fact in zip(slots, facts, strict=True)],
+            policies_of(trace, kind, slots, self._rows),
             slots,
             is_shared=kind.is_shared,
             max_age_steps=kind.max_age_steps,

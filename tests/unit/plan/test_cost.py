@@ -53,6 +53,27 @@ def test_hit_ratio_known_models_is_near_what_they_do(
         assert 0.5 <= (1 - found) / (1 - measured) <= 2
 
 
+@pytest.mark.parametrize(
+    ("num_experts", "top_k", "num_slots", "measured"),
+    [
+        (128, 8, 2, 0.18),
+        (128, 8, 4, 0.30),
+        (32, 4, 1, 0.142),
+        (64, 6, 3, 0.196),
+        (32, 24, 6, 0.227),
+    ],
+)
+def test_hit_ratio_below_one_tokens_slots_is_near_what_the_default_does(
+    num_experts: int, top_k: int, num_slots: int, measured: float
+) -> None:
+    of = spec(num_experts=num_experts, top_k=top_k)
+
+    found = hit_ratio(num_slots * 48, of)
+
+    assert found == pytest.approx(measured, abs=0.1)
+    assert found <= num_slots / top_k
+
+
 def test_hit_ratio_is_far_from_uniform() -> None:
     assert hit_ratio(ALL // 2, MODEL) > 0.85
 
