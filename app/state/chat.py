@@ -6,11 +6,13 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.state.chat_export import to_json, to_markdown
+from app.state.chat_import import ImportedChat
 from app.state.chat_request import conversation_of
 from app.state.chat_store import ChatStore
 from app.state.chat_titles import title_of
 from app.state.chat_values import AnswerEnd, ChatHeading, Message
 from app.state.growing_answer import GrowingAnswer, end_of
+from app.state.import_flow import ImportFlow
 from app.state.sampling import sampling_for
 from app.state.session import Session
 from app.state.settings import SettingsState
@@ -56,6 +58,8 @@ class ChatState(QObject):
     """An ``ErrorReport``: the question could not be answered."""
     noticed = Signal(object, str)
     """A ``ChatNotice`` with its parameter."""
+    imported = Signal(int)
+    """So many chats were taken in by ``import_chats``."""
 
     def __init__(
         self, path: Path, session: Session, settings: SettingsState, parent: QObject | None = None
@@ -72,6 +76,8 @@ class ChatState(QObject):
         self._prompt_progress: tuple[int, int] | None = None
         self._draft = self._store.draft(_NEW_CHAT_DRAFT)
         self._deleted: list[int] = []
+        self._imports = ImportFlow(self._store.add_chat, self)
+        self._imports.ended.connect(self._on_imported)
         self._show_timer = self._timer(SHOW_INTERVAL_MS, self._show_growth)
         self._save_timer = self._timer(SAVE_INTERVAL_MS, self._save_growth)
         self._draft_timer = self._timer(DRAFT_SAVE_MS, self._save_draft)
@@ -83,7 +89,7 @@ class ChatState(QObject):
 
     @property
     def chats(self) -> list[ChatHeading]:
-        """Newest first; those that match ``search_text``."""
+        """Pinned ones, then newest first; those that match ``search_text``."""
         return self._chats
 
     @property
@@ -234,6 +240,15 @@ class ChatState(QObject):
             self._store.rename_chat(chat_id, " ".join(title.split()))
             self._refresh()
 
+    def pin_chat(self, chat_id: int, *, is_pinned: bool) -> None:
+        """Keep a chat at the top of the list, or let it go."""
+        self._store.pin_chat(chat_id, is_pinned=is_pinned)
+        self._refresh()
+
+    def import_chats(self, chats: list[ImportedChat]) -> None:
+        """Add chats of a file to the list; ``imported`` tells when that is done."""
+        self._imports.start(chats)
+
     def search(self, text: str) -> None:
         """Show the chats with these words; empty shows all."""
         self._search_text = text
@@ -254,6 +269,7 @@ class ChatState(QObject):
 
     def close(self) -> None:
         """Save everything; called once at the end."""
+        self._imports.finish()
         self._save_draft()
         self._end_answer(AnswerEnd.CUT_OFF)
         self._retry_timer.stop()
@@ -407,6 +423,10 @@ class ChatState(QObject):
         self._chats = self._store.headings(self._search_text)
         self._tell_timer.start()
         self.chats_changed.emit()
+
+    def _on_imported(self, num_chats: int) -> None:
+        self._refresh()
+        self.imported.emit(num_chats)
 
     def _retry(self) -> None:
         self._store.try_to_save()

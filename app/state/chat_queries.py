@@ -8,20 +8,20 @@ from app.state.chat_values import AnswerEnd, ChatHeading
 _MIN_INDEXED_LENGTH = 3
 """The full-text table knows groups of three characters."""
 _ALL = (
-    "SELECT chat_id, title, changed_at_s FROM chats WHERE deleted_at_s IS NULL"
-    " ORDER BY changed_at_s DESC, chat_id DESC"
+    "SELECT chat_id, title, changed_at_s, is_pinned FROM chats WHERE deleted_at_s IS NULL"
+    " ORDER BY is_pinned DESC, changed_at_s DESC, chat_id DESC"
 )
 _BY_WORDS = (
-    "SELECT chat_id, title, changed_at_s FROM chats WHERE deleted_at_s IS NULL AND"
+    "SELECT chat_id, title, changed_at_s, is_pinned FROM chats WHERE deleted_at_s IS NULL AND"
     " (title LIKE :like ESCAPE '\\' OR chat_id IN (SELECT messages.chat_id FROM words"
     "  JOIN messages ON messages.message_id = words.rowid WHERE words MATCH :words))"
-    " ORDER BY changed_at_s DESC, chat_id DESC"
+    " ORDER BY is_pinned DESC, changed_at_s DESC, chat_id DESC"
 )
 _BY_TEXT = (
-    "SELECT chat_id, title, changed_at_s FROM chats WHERE deleted_at_s IS NULL AND"
+    "SELECT chat_id, title, changed_at_s, is_pinned FROM chats WHERE deleted_at_s IS NULL AND"
     " (title LIKE :like ESCAPE '\\'"
     "  OR chat_id IN (SELECT chat_id FROM messages WHERE text LIKE :like ESCAPE '\\'))"
-    " ORDER BY changed_at_s DESC, chat_id DESC"
+    " ORDER BY is_pinned DESC, changed_at_s DESC, chat_id DESC"
 )
 _REMOVE_WORDS = (
     "DELETE FROM words WHERE rowid IN (SELECT message_id FROM messages"
@@ -44,14 +44,22 @@ _COPY_WORDS = "INSERT OR REPLACE INTO disk.words (rowid, text) SELECT rowid, tex
 
 
 def headings(database: ChatDatabase, wanted: str) -> list[ChatHeading]:
-    """Return the chats, newest first; those with ``wanted`` in title or text if it is not empty."""
+    """Return the chats, pinned ones first, then newest first; those with ``wanted`` if it is there.
+
+    It is looked for in titles and texts.
+    """
     # SQLite ends a text at a zero character and takes no half of a surrogate pair.
     wanted = wanted.replace("\0", "").encode("utf-8", "ignore").decode("utf-8")
     escaped = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     values = {"like": f"%{escaped}%", "words": '"' + wanted.replace('"', '""') + '"'}
     is_indexed = database.has_words and len(wanted) >= _MIN_INDEXED_LENGTH
     statement = _ALL if not wanted else _BY_WORDS if is_indexed else _BY_TEXT
-    return [ChatHeading(*row) for row in database.connection.execute(statement, values)]
+    return [
+        ChatHeading(chat_id, title, changed_at_s, bool(is_pinned))
+        for chat_id, title, changed_at_s, is_pinned in database.connection.execute(
+            statement, values
+        )
+    ]
 
 
 def index(database: ChatDatabase, message_id: int, text: str) -> None:

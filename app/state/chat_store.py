@@ -20,6 +20,7 @@ from app.state.chat_database import (
     open_memory,
     set_database_aside,
 )
+from app.state.chat_import import ImportedChat
 from app.state.chat_queries import (
     copy_to_disk,
     end_growing,
@@ -67,7 +68,7 @@ class ChatStore:
         return notices
 
     def headings(self, search: str = "") -> list[ChatHeading]:
-        """Return the chats, newest first; with a search those that have these words in them."""
+        """Return the chats, pinned and then newest first; those with the words searched for."""
         wanted = search.strip()
         return self._run(lambda _: headings(self._database, wanted))
 
@@ -95,9 +96,32 @@ class ChatStore:
         chat_id = self._new_id()
         self._change(
             chat_id,
-            "INSERT INTO chats VALUES (?, ?, ?, NULL, NULL)",
+            "INSERT INTO chats (chat_id, title, changed_at_s) VALUES (?, ?, ?)",
             (chat_id, title, self._now()),
         )
+        return chat_id
+
+    def add_chat(self, chat: ImportedChat) -> int:
+        """Keep a chat of a file, whole or not at all, and return its id."""
+        chat_id = self._new_id()
+        ids = [self._new_id() for _ in chat.messages]
+        parents = [None, *ids]
+
+        def add(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "INSERT INTO chats (chat_id, title, changed_at_s, leaf_id) VALUES (?, ?, ?, ?)",
+                (chat_id, chat.title, chat.changed_at_s or self._now(), ids[-1]),
+            )
+            for message_id, parent_id, message in zip(ids, parents, chat.messages, strict=False):
+                connection.execute(
+                    "INSERT INTO messages VALUES (?, ?, ?, ?, ?, x'', ?, NULL, ?, ?)",
+                    (message_id, chat_id, parent_id, message.role.value, message.text,
+                     AnswerEnd.FINISHED.value, message.model_name, message.thinking),
+                )  # fmt: skip
+                index(self._database, message_id, message.text)
+
+        self._touch(chat_id)
+        self._run(add)
         return chat_id
 
     def add_message(
@@ -186,6 +210,10 @@ class ChatStore:
     def rename_chat(self, chat_id: int, title: str) -> None:
         """Give a chat another title."""
         self._change(chat_id, "UPDATE chats SET title=? WHERE chat_id=?", (title, chat_id))
+
+    def pin_chat(self, chat_id: int, *, is_pinned: bool) -> None:
+        """Keep a chat at the top of the list, or let it go where its age puts it."""
+        self._change(chat_id, "UPDATE chats SET is_pinned=? WHERE chat_id=?", (is_pinned, chat_id))
 
     def delete_chat(self, chat_id: int) -> None:
         """Take a chat out of sight; ``undelete_chat`` brings it back for a while."""

@@ -29,6 +29,8 @@ class ChatHeading:
     title: str
     changed_at_s: float
     """Seconds since 1970."""
+    is_pinned: bool = False
+    """It stays at the top of the list."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -90,6 +90,7 @@ QToolButton[look="rail"]:checked {{
   background: {p.own}; color: {p.accent_text}; font-weight: 600;
 }}
 QToolButton[look="rail"]:focus {{ border: 1px solid {p.focus}; }}
+QToolButton[look="menu"]::menu-indicator {{ image: none; }}
 QToolButton[look="segment"] {{ padding: 3px 8px; font-size: {metrics.DIM_PX}px; }}
 QToolButton[look="segment"]:checked {{ background: {p.own}; color: {p.text}; font-weight: 600; }}
 QPushButton[look="warning"] {{

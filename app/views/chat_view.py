@@ -1,11 +1,8 @@
 """The Chat page: list of chats, messages, composer, and cards about the last answer."""
 
-from pathlib import Path
-
 from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QResizeEvent
 from PySide6.QtWidgets import (
-    QFileDialog,
     QHBoxLayout,
     QMessageBox,
     QStackedLayout,
@@ -20,10 +17,11 @@ from app.state.stages import Stage
 from app.text import drive_phrases, phrases
 from app.text.errors import sentence
 from app.text.monitor_words import LiveWords
-from app.text.view_words import DialogWords, LinkWords
+from app.text.view_words import LinkWords
 from app.text.words import ChatWords, ModelWords, ShellWords, StripWords
 from app.theme.palette import Palette
 from app.views.answer_cards import AnswerCards
+from app.views.chat_files import ChatFiles
 from app.views.chat_list import ChatList
 from app.views.composer import Composer
 from app.views.empty_state import EmptyState
@@ -52,10 +50,11 @@ class ChatView(QWidget):
         self._monitor = monitor
         self._session = monitor.session
         self.setProperty("look", "page")
-        self.chat_list = ChatList()
+        self.chat_list = ChatList(palette)
         self.messages = MessageList(palette, self._note)
         self.composer = Composer()
         self.notice = NoticeBar(palette)
+        self.files = ChatFiles(chat, self.notice, self)
         self._empty = EmptyState()
         self.cards = AnswerCards(monitor, palette)
         self._shown_chat_id: int | None = None
@@ -77,6 +76,7 @@ class ChatView(QWidget):
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
+        self.chat_list.show_palette(palette)
         self.messages.show_palette(palette)
         self.notice.show_palette(palette)
         self.cards.show_palette(palette)
@@ -118,7 +118,11 @@ class ChatView(QWidget):
         self.chat_list.search_changed.connect(chat.search)
         self.chat_list.rename_wanted.connect(chat.rename_chat)
         self.chat_list.delete_wanted.connect(self._on_delete_wanted)
-        self.chat_list.export_wanted.connect(self._on_export_wanted)
+        self.chat_list.pin_wanted.connect(
+            lambda chat_id, is_pinned: chat.pin_chat(chat_id, is_pinned=is_pinned)
+        )
+        self.chat_list.export_wanted.connect(self.files.ask_to_save)
+        self.chat_list.import_wanted.connect(self.files.ask_to_bring_in)
         self.composer.sent.connect(self._on_sent)
         self.composer.stopped.connect(chat.stop)
         self.composer.changed.connect(chat.set_draft)
@@ -256,19 +260,6 @@ class ChatView(QWidget):
         if text and self._chat.edit_question(message_id, text):
             self.notice.clear(NoticeSource.ANSWER)
             self.messages.follow()
-
-    def _on_export_wanted(self, chat_id: int) -> None:
-        title = next((c.title for c in self._chat.chats if c.chat_id == chat_id), "chat")
-        safe = "".join(c if c.isalnum() or c in " -_" else "_" for c in title).strip() or "chat"
-        path, _ = QFileDialog.getSaveFileName(
-            self, DialogWords.SAVE_TITLE, f"{safe}.md", DialogWords.MARKDOWN_FILES
-        )
-        if path:
-            try:
-                Path(path).write_text(self._chat.export_markdown(chat_id), encoding="utf-8")
-            except OSError as error:
-                text = f"{DialogWords.NOT_SAVED} {error.strerror}: {path}"
-                self.notice.show_notice(NoticeSource.EXPORT, text)
 
     def _on_link_clicked(self, address: str) -> None:
         url = QUrl(address)

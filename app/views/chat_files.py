@@ -1,0 +1,67 @@
+"""Chats to files and back: the dialogs, and what a person is told afterwards."""
+
+from pathlib import Path
+
+from PySide6.QtWidgets import QFileDialog, QWidget
+
+from app.state.chat import ChatState
+from app.state.chat_import import MAX_IMPORT_BYTES, ChatImportError, chats_of
+from app.text import phrases
+from app.text.view_words import DialogWords
+from app.views.notice_bar import NoticeBar, NoticeSource
+
+
+class ChatFiles:
+    """Saves a chat where a person wants it, and brings in what they choose."""
+
+    def __init__(self, chat: ChatState, notice: NoticeBar, parent: QWidget) -> None:
+        self._chat = chat
+        self._notice = notice
+        self._parent = parent
+        chat.imported.connect(self._on_imported)
+
+    def ask_to_save(self, chat_id: int) -> None:
+        """Ask where a chat is to be saved: as Markdown, or as JSON where the name ends so."""
+        title = next((c.title for c in self._chat.chats if c.chat_id == chat_id), "chat")
+        safe = "".join(c if c.isalnum() or c in " -_" else "_" for c in title).strip() or "chat"
+        path, kind = QFileDialog.getSaveFileName(
+            self._parent, DialogWords.SAVE_TITLE, f"{safe}.md", DialogWords.CHAT_FILES
+        )
+        if path:
+            is_json = kind.endswith("(*.json)") and not path.endswith(".md")
+            self.save(chat_id, Path(path), is_json=is_json or path.endswith(".json"))
+
+    def save(self, chat_id: int, path: Path, *, is_json: bool) -> None:
+        """Write a chat to a file."""
+        export = self._chat.export_json if is_json else self._chat.export_markdown
+        try:
+            path.write_text(export(chat_id), encoding="utf-8")
+        except OSError as error:
+            text = f"{DialogWords.NOT_SAVED} {error.strerror}: {path}"
+            self._notice.show_notice(NoticeSource.EXPORT, text)
+
+    def ask_to_bring_in(self) -> None:
+        """Ask for a file with chats."""
+        path, _ = QFileDialog.getOpenFileName(
+            self._parent, DialogWords.IMPORT_TITLE, "", DialogWords.IMPORT_FILES
+        )
+        if path:
+            self.bring_in(Path(path))
+
+    def bring_in(self, path: Path) -> None:
+        """Add the chats of a file to the list."""
+        try:
+            with path.open("rb") as file:
+                chats = chats_of(file.read(MAX_IMPORT_BYTES + 1))
+        except OSError as error:
+            text = phrases.unreadable(str(path), error.strerror or str(error))
+            self._notice.show_notice(NoticeSource.EXPORT, text)
+        except ChatImportError as error:
+            self._notice.show_notice(
+                NoticeSource.EXPORT, phrases.not_imported(str(path)), detail=str(error)
+            )
+        else:
+            self._chat.import_chats(chats)
+
+    def _on_imported(self, num_chats: int) -> None:
+        self._notice.show_notice(NoticeSource.EXPORT, phrases.imported(num_chats), is_error=False)

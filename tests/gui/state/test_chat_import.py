@@ -1,0 +1,199 @@
+"""Chats out of files: our own, other programs', and files that hold none."""
+
+import json
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.state.chat import ChatState
+from app.state.chat_import import (
+    MAX_IMPORT_BYTES,
+    ChatImportError,
+    ImportedChat,
+    ImportedMessage,
+    chats_of,
+)
+from app.state.chat_store import ChatStore
+from app.state.import_flow import ImportFlow
+from runtime.protocol.chat import Role
+from tests.gui.state.test_chat import talk, texts
+from tests.support.chat_talks import add_talk, titles
+from tests.support.fake_client import FakeClient
+
+TREE = [
+    {
+        "title": "Bread",
+        "create_time": 1_700_000_000.5,
+        "current_node": "d",
+        "mapping": {
+            "a": {"message": None, "parent": None, "children": ["b"]},
+            "s": {"message": {"author": {"role": "system"}, "content": {"parts": ["Be kind"]}}},
+            "b": {
+                "message": {"author": {"role": "user"}, "content": {"parts": ["Why sour?"]}},
+                "parent": "a",
+            },
+            "c": {
+                "message": {"author": {"role": "assistant"}, "content": {"parts": ["Old"]}},
+                "parent": "b",
+            },
+            "d": {
+                "message": {
+                    "author": {"role": "assistant"},
+                    "content": {"content_type": "text", "parts": ["Acids.", {"image": 1}]},
+                },
+                "parent": "b",
+            },
+        },
+    }
+]
+VERSIONS = {
+    "name": "Bread",
+    "messages": [
+        {
+            "versions": [{"role": "user", "content": [{"type": "text", "text": "Why sour?"}]}],
+            "currentlySelected": 0,
+        },
+        {
+            "versions": [
+                {"role": "assistant", "content": "Old"},
+                {
+                    "role": "assistant",
+                    "steps": [{"type": "contentBlock", "content": [{"text": "Acids."}]}],
+                },
+            ],
+            "currentlySelected": 7,
+        },
+    ],
+}
+BARE = [
+    {"role": "system", "content": "Be kind"},
+    {"role": "user", "content": "Why sour?"},
+    {"role": "assistant", "content": "<think>hm</think>Acids.", "model": "tiny"},
+    {"role": "assistant", "content": " "},
+    {"role": 7, "content": "x"},
+]
+TURNS = {"conversations": [{"from": "human", "value": "Why sour?"}, {"from": "gpt", "value": "A"}]}
+
+
+def only(data: object) -> ImportedChat:
+    (chat,) = chats_of(json.dumps(data).encode())
+    return chat
+
+
+def words(chat: ImportedChat) -> list[tuple[Role, str]]:
+    return [(message.role, message.text) for message in chat.messages]
+
+
+SOUR = [(Role.USER, "Why sour?"), (Role.ASSISTANT, "Acids.")]
+
+
+def test_tree_gives_the_branch_of_its_current_node() -> None:
+    chat = only(TREE)
+    assert (chat.title, chat.changed_at_s) == ("Bread", 1_700_000_000.5)
+    assert words(chat) == SOUR
+
+
+def test_circle_in_a_tree_ends() -> None:
+    node = {"message": {"author": {"role": "user"}, "content": {"parts": ["x"]}}, "parent": "a"}
+    assert len(only({"mapping": {"a": node}, "current_node": "a"}).messages) == 1
+
+
+@pytest.mark.parametrize("current", ["gone", 3])
+def test_tree_without_its_node_holds_nothing(current: object) -> None:
+    with pytest.raises(ChatImportError):
+        only({"mapping": {"a": {}}, "current_node": current})
+
+
+def test_versions_give_the_selected_one_or_the_last() -> None:
+    assert words(only(VERSIONS)) == SOUR
+    first = {**VERSIONS["messages"][1], "currentlySelected": 0}  # type: ignore[dict-item]
+    assert words(only([{"name": "n", "messages": [first]}])) == [(Role.ASSISTANT, "Old")]
+
+
+def test_bare_messages_are_one_chat_with_its_thinking_apart() -> None:
+    chat = only(BARE)
+    assert words(chat) == SOUR
+    assert chat.title == "Why sour?"
+    assert chat.messages[1] == ImportedMessage(Role.ASSISTANT, "Acids.", "hm", "tiny")
+    assert words(only(TURNS)) == [(Role.USER, "Why sour?"), (Role.ASSISTANT, "A")]
+
+
+@pytest.mark.parametrize("moment", [0, -1, 1e30, "yesterday", None, True])
+def test_moment_that_is_none_is_left_out(moment: object) -> None:
+    chat = only({"messages": BARE, "update_time": moment})
+    assert chat.changed_at_s in (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"# Bread", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"{}", "an object with nothing in it"),
+        (b'{"mapping": {}, "messages": [{"role": "system", "content": "x"}]}', "mapping, messages"),
+        (b"[1, 2]", "a list of 2"),
+        (b"[]", "a list of 0"),
+        (b"3", "one int"),
+        (b" " * (MAX_IMPORT_BYTES + 1), "64 MiB"),
+    ],
+)
+def test_file_without_chats_says_what_it_holds(content: bytes, told: str) -> None:
+    with pytest.raises(ChatImportError, match=told):
+        chats_of(content)
+
+
+def test_what_was_saved_comes_back_with_its_thinking(
+    chat: ChatState, client: FakeClient, qtbot: QtBot
+) -> None:
+    talk(chat, client, "Why sour?", "Acids.")
+    assert chat.chat_id is not None
+    saved = chat.export_json(chat.chat_id).encode()
+    again = chats_of(b"\xef\xbb\xbf" + saved)
+    assert [words(each) for each in again] == [SOUR]
+    with qtbot.waitSignal(chat.imported) as imported:
+        chat.import_chats([*again, *chats_of(b'{"chats": [' + saved + b"]}")])
+    assert imported.args == [2]
+    assert [heading.title for heading in chat.chats] == ["Why sour?"] * 3
+    chat.open_chat(chat.chats[0].chat_id)
+    assert texts(chat) == ["Why sour?", "Acids."]
+    chat.search("Acids")
+    assert len(chat.chats) == 3
+
+
+def test_import_that_is_cut_short_by_the_end_is_carried_out(chat: ChatState, qtbot: QtBot) -> None:
+    chat.import_chats(chats_of(json.dumps(BARE).encode()))
+    chat._imports.finish()
+    assert [heading.title for heading in chat.chats] == ["Why sour?"]
+    chat._imports.finish()
+
+
+def test_long_import_gives_the_window_back(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.state.import_flow.SLICE_S", 0.0)
+    kept: list[ImportedChat] = []
+    flow = ImportFlow(kept.append)
+    one, two = (ImportedChat(name, (ImportedMessage(Role.USER, "x"),)) for name in "ab")
+    flow.start([one, two])
+    assert kept == []
+    with qtbot.waitSignal(flow.ended) as ended:
+        pass
+    assert ended.args == [2]
+    assert kept == [two, one]
+
+
+def test_pinned_chat_stays_on_top_until_it_is_let_go(store: ChatStore) -> None:
+    old = add_talk(store, "old")
+    add_talk(store, "new")
+    store.pin_chat(old, is_pinned=True)
+    assert titles(store) == ["old", "new"]
+    assert [heading.is_pinned for heading in store.headings()] == [True, False]
+    assert titles(store, "Because") == ["old", "new"]
+    store.pin_chat(old, is_pinned=False)
+    assert titles(store) == ["new", "old"]
+
+
+def test_pin_of_the_state_shows_in_the_list(chat: ChatState, client: FakeClient) -> None:
+    talk(chat, client, "one", "first")
+    assert chat.chat_id is not None
+    chat.pin_chat(chat.chat_id, is_pinned=True)
+    assert [heading.is_pinned for heading in chat.chats] == [True]
