@@ -14,8 +14,9 @@ from app.state.chat import ChatState
 from app.state.chat_values import ChatNotice
 from app.state.drive_warning import Remedy, RemedyKind, budgets_of
 from app.state.drive_watch import DriveWatch
-from app.state.folders import AppFolders, app_folders, demo_folder
+from app.state.folders import AppFolders, app_folders, demo_folder, usual_roots
 from app.state.library import LibraryState
+from app.state.library_search import LibrarySearch
 from app.state.live_budgets import LiveBudgets
 from app.state.monitor import Monitor
 from app.state.session import Session
@@ -63,6 +64,9 @@ class Program(QObject):
         command = RuntimeCommand(options.runtime_arguments, str(self.folders.runtime_log))
         self.client = RuntimeClient(RuntimeProcess(command, self), self)
         self.session = Session(self.client, self.settings, self.library, self)
+        self.library_search = LibrarySearch(
+            self.client, self.settings, self.library, usual_roots(environment), self
+        )
         self.chat = ChatState(self.folders.chats_file, self.session, self.settings, self)
         self.telemetry = TelemetryState(self)
         self.monitor = Monitor(
@@ -107,6 +111,7 @@ class Program(QObject):
         self.settings.change(window_geometry=self.window.geometry_text())
         self.chat.close()
         self.session.shutdown()
+        self.library.close()
         self.settings.close()
 
     def open_folder(self, folder: str) -> None:
@@ -144,7 +149,7 @@ class Program(QObject):
     def _make_models(self) -> QWidget:
         from app.views.models_view import ModelsView
 
-        view = ModelsView(self.library, self.session, self._palette)
+        view = ModelsView(self.library, self.library_search, self.session, self._palette)
         view.start_clicked.connect(lambda: self.window.show_page(Page.CHAT))
         self._drop.hover_changed.connect(view.drop_zone.show_hover)
         self.window.open_wanted.connect(view.drop_zone.choose)

@@ -1,6 +1,7 @@
 """Where the window keeps its files, and where the demo model lies."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -66,4 +67,31 @@ def demo_folder(environment: Mapping[str, str], root: Path = _ROOT) -> Path:
 
 def same_folder(first: str, second: str) -> bool:
     """Whether two paths are written for the same folder, as far as their text says."""
-    return os.path.normcase(os.path.normpath(first)) == os.path.normcase(os.path.normpath(second))
+    return plain_path(first) == plain_path(second)
+
+
+@functools.lru_cache(maxsize=10_000)
+def plain_path(path: str) -> str:
+    """Return a path as all its spellings are compared."""
+    return os.path.normcase(os.path.normpath(path))
+
+
+def usual_roots(environment: Mapping[str, str]) -> list[str]:
+    """Return where other programs keep models: the hub's cache and LM Studio's trees.
+
+    Nothing is looked at, so that not all of them have to exist.
+    """
+    home = Path("~").expanduser()
+    hub_home = environment.get("HF_HOME") or str(
+        Path(environment.get("XDG_CACHE_HOME") or home / ".cache") / "huggingface"
+    )
+    cache = (
+        environment.get("HF_HUB_CACHE")
+        or environment.get("HUGGINGFACE_HUB_CACHE")
+        or str(Path(hub_home) / "hub")
+    )
+    return [
+        str(Path(os.path.expandvars(cache)).expanduser().absolute()),
+        str(home / ".lmstudio" / "models"),
+        str(home / ".cache" / "lm-studio" / "models"),
+    ]

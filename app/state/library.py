@@ -1,19 +1,28 @@
-"""The model folders this PC knows."""
+"""The models this PC knows: those a person dropped and those a search found."""
 
-import contextlib
-import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.state.folders import same_folder
-from app.state.json_file import pretty, set_aside, write_whole
+from app.state.known_model import KnownModel
+from app.state.library_file import Entry, model_key, read_entries, with_report, write_entries
 from runtime.protocol.errors import ErrorCode
-from runtime.protocol.messages import AnyEvent, ModelInspected, ModelLoaded, ModelPlanned
-from runtime.protocol.model import ModelReport, TierShare
+from runtime.protocol.messages import (
+    AnyEvent,
+    ModelInspected,
+    ModelLoaded,
+    ModelPlanned,
+    RootSearched,
+)
+from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.search import RootState
 
+SAVE_DELAY_MS = 1000
+"""What a search finds within this time is written together."""
 _NO_MODEL = frozenset(
     {
         ErrorCode.NOT_A_MODEL,
@@ -24,42 +33,12 @@ _NO_MODEL = frozenset(
 )
 
 
-class _Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One folder as it is kept in the file."""
-
-    folder: str
-    report: ModelReport | None = None
-    tiers: list[TierShare] = []
-    forecast_low: float = 0.0
-    forecast_high: float = 0.0
-    measured_tokens_per_s: float = 0.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class KnownModel:
-    """One folder with what was last found in it."""
-
-    folder: str
-    name: str
-    is_demo: bool
-    is_missing: bool
-    """The folder is not there now."""
-    report: ModelReport | None
-    """The last report; None if it was never inspected."""
-    tiers: tuple[TierShare, ...] = ()
-    """Placement of the last plan or load; empty if never planned."""
-    forecast_low: float = 0.0
-    """Forecast decode tokens per second of the last plan; both 0 if unknown."""
-    forecast_high: float = 0.0
-    measured_tokens_per_s: float = 0.0
-    """Decode rate of the last answer; 0 if it never answered."""
-
-
 class LibraryState(QObject):
-    """The list of known models, the demo first, then the newest.
+    """The list of known models: the demo, what was dropped, what was found, what cannot run.
 
-    A list that cannot be read begins anew; one that cannot be written lasts until the end of the
-    program. Neither loses more than this list. Threads: window thread.
+    Looks at no folder itself, because a drive that hangs would stop the window. A list that cannot
+    be read begins anew; one that cannot be written lasts until the end of the program. Neither
+    loses more than this list. Threads: window thread.
     """
 
     changed = Signal()
@@ -68,11 +47,16 @@ class LibraryState(QObject):
         super().__init__(parent)
         self._path = path
         self._demo_folder = demo_folder
-        self._entries = _read(path)
-        if demo_folder and self._find(demo_folder) is None:
-            self._entries.insert(0, _Entry(folder=demo_folder))
-        self._is_missing: dict[str, bool] = {}
-        self._look()
+        self._entries = read_entries(path)
+        """Oldest first."""
+        if demo_folder:
+            self._entries.setdefault(model_key(demo_folder), Entry(folder=demo_folder))
+        self._found: set[str] = set()
+        """What the search that is going on has found."""
+        self._save_timer = QTimer(self)
+        self._save_timer.setSingleShot(True)
+        self._save_timer.setInterval(SAVE_DELAY_MS)
+        self._save_timer.timeout.connect(self.save)
 
     @property
     def demo_folder(self) -> str:
@@ -81,39 +65,122 @@ class LibraryState(QObject):
 
     @property
     def models(self) -> list[KnownModel]:
-        """All known folders."""
-        known = [self._known(entry) for entry in self._entries]
-        return sorted(known, key=lambda model: not model.is_demo)
+        """All models that are to be shown."""
+        newest_first = reversed(self._entries.values())
+        known = [self._known(entry) for entry in newest_first if not entry.is_hidden]
+        return sorted(known, key=_rank)
+
+    @property
+    def dropped_folders(self) -> list[str]:
+        """The folders that are not found below a place, and have to be looked for themselves."""
+        return [entry.folder for entry in self._entries.values() if not entry.root]
+
+    @property
+    def missing_folders(self) -> list[str]:
+        """Those of the dropped folders that were not there, and may come back."""
+        entries = self._entries.values()
+        return [entry.folder for entry in entries if entry.is_missing and not entry.root]
+
+    @property
+    def missing_roots(self) -> set[str]:
+        """The places of models that were not there, and may come back."""
+        return {entry.root for entry in self._entries.values() if entry.is_missing and entry.root}
 
     def report_of(self, folder: str) -> ModelReport | None:
         """Return the last report on a folder; None for one that is not known or never inspected."""
-        index = self._find(folder)
-        return self._entries[index].report if index is not None else None
-
-    def refresh(self) -> None:
-        """Look again which folders are there."""
-        before = dict(self._is_missing)
-        self._look()
-        if self._is_missing != before:
-            self.changed.emit()
+        entry = self._entries.get(model_key(folder))
+        return entry.report if entry is not None else None
 
     def forget(self, folder: str) -> None:
-        """Take a folder off the list; its files stay."""
-        self._entries = [item for item in self._entries if not same_folder(item.folder, folder)]
-        self._save()
+        """Take a folder off the list, for searches too; its files stay."""
+        key = model_key(folder)
+        entry = self._entries.get(key)
+        if entry is not None and entry.root:
+            self._entries[key] = msgspec.structs.replace(entry, is_hidden=True)
+        else:
+            self._entries.pop(key, None)
+        self._save_and_tell()
+
+    def begin_search(self) -> None:
+        """Take note that from now on found is what this search finds."""
+        self._found = set()
+
+    def note_found(self, root: str, reports: Sequence[ModelReport]) -> None:
+        """Take what a search found below a place; what is hidden stays so."""
+        before = dict(self._entries)
+        for report in reports:
+            key = model_key(report.folder)
+            self._found.add(key)
+            entry = self._entries.get(key) or Entry(folder=report.folder)
+            is_own_place = same_folder(root, report.folder)
+            entry = with_report(entry, report, is_missing=False)
+            if not is_own_place:
+                entry = msgspec.structs.replace(entry, root=root)
+            if key in self._entries:
+                self._entries[key] = entry
+            else:
+                # What a person dropped stands before it.
+                self._entries = {key: entry, **self._entries}
+        self._tell_later(before)
+
+    def note_searched(self, place: RootSearched) -> None:
+        """Mark or drop what is no longer below a place that was looked through.
+
+        What has a measured speed is never dropped, and nothing is where the place itself cannot be
+        looked through: its drive may be connected again.
+        """
+        before = dict(self._entries)
+        is_there = place.state is RootState.THERE
+        for key, entry in before.items():
+            if key in self._found:
+                continue
+            if same_folder(entry.folder, place.root):
+                self._entries[key] = msgspec.structs.replace(entry, is_missing=not is_there)
+            elif entry.root and same_folder(entry.root, place.root):
+                if is_there and place.is_complete and not entry.is_used:
+                    del self._entries[key]
+                elif place.is_complete:
+                    self._entries[key] = msgspec.structs.replace(entry, is_missing=True)
+        self._tell_later(before)
+
+    def drop_root(self, root: str) -> None:
+        """Forget what was found below a place that is looked through no more."""
+        before = dict(self._entries)
+        for key, entry in before.items():
+            if entry.root and same_folder(entry.root, root):
+                if entry.measured_tokens_per_s:
+                    self._entries[key] = msgspec.structs.replace(entry, root="")
+                else:
+                    del self._entries[key]
+        self._tell_later(before)
 
     def note(self, event: AnyEvent) -> None:
         """Take what an event of the runtime says about a folder."""
         if isinstance(event, ModelInspected | ModelPlanned):
             self._note_report(event.report)
+            if isinstance(event, ModelPlanned):
+                self._note_first_plan(event)
         elif isinstance(event, ModelLoaded):
-            self._change(event.model.folder, tiers=event.model.tiers)
+            self._change(event.model.folder, tiers=event.model.tiers, is_missing=False)
 
     def _note_report(self, report: ModelReport) -> None:
         """Take a report; what never held a model is no entry of the list."""
         is_model = all(problem.code not in _NO_MODEL for problem in report.problems)
-        if is_model or self._find(report.folder) is not None:
-            self._change(report.folder, report=report)
+        key = model_key(report.folder)
+        if not is_model and key not in self._entries:
+            return
+        entry = self._entries.get(key) or Entry(folder=report.folder)
+        codes = {problem.code for problem in report.problems}
+        entry = with_report(entry, report, is_missing=ErrorCode.FOLDER_NOT_FOUND in codes)
+        self._put(msgspec.structs.replace(entry, is_hidden=False))
+
+    def _note_first_plan(self, event: ModelPlanned) -> None:
+        """Take the recommended plan as what can be expected, while nothing better is known."""
+        entry = self._entries.get(model_key(event.report.folder))
+        if entry is not None and not entry.tiers:
+            for plan in event.plans:
+                if plan.kind is event.recommended:
+                    self.note_plan(plan)
 
     def note_plan(self, plan: PlacementPlan) -> None:
         """Take the placement and the forecast of a plan that is carried out."""
@@ -130,62 +197,55 @@ class LibraryState(QObject):
         if decode_tokens_per_s > 0:
             self._change(folder, measured_tokens_per_s=decode_tokens_per_s)
 
-    def _find(self, folder: str) -> int | None:
-        return next(
-            (
-                index
-                for index, entry in enumerate(self._entries)
-                if same_folder(entry.folder, folder)
-            ),
-            None,
-        )
+    def save(self) -> None:
+        """Write what was not written yet."""
+        self._save_timer.stop()
+        write_entries(self._path, self._entries)
+
+    def close(self) -> None:
+        """Write what was not written yet, at the end of the program."""
+        if self._save_timer.isActive():
+            self.save()
 
     def _change(self, folder: str, **changes: object) -> None:
-        index = self._find(folder)
-        before = _Entry(folder=folder) if index is None else self._entries[index]
-        after: _Entry = msgspec.structs.replace(before, **changes)
-        if index is None:
-            self._entries.insert(0, after)
-        elif after == before:
-            return
-        else:
-            self._entries[index] = after
-        self._save()
+        before = self._entries.get(model_key(folder)) or Entry(folder=folder)
+        self._put(msgspec.structs.replace(before, **changes))
 
-    def _look(self) -> None:
-        self._is_missing = {
-            entry.folder: not Path(entry.folder).is_dir() for entry in self._entries
-        }
+    def _put(self, entry: Entry) -> None:
+        """Keep an entry; a new one is the newest."""
+        key = model_key(entry.folder)
+        if self._entries.get(key) != entry:
+            self._entries[key] = entry
+            self._save_and_tell()
 
-    def _known(self, entry: _Entry) -> KnownModel:
+    def _known(self, entry: Entry) -> KnownModel:
         report = entry.report
         return KnownModel(
             folder=entry.folder,
             name=(report.name if report else "") or Path(entry.folder).name,
             is_demo=bool(self._demo_folder) and same_folder(entry.folder, self._demo_folder),
-            is_missing=self._is_missing[entry.folder],
+            is_missing=entry.is_missing,
             report=report,
+            root=entry.root,
             tiers=tuple(entry.tiers),
             forecast_low=entry.forecast_low,
             forecast_high=entry.forecast_high,
             measured_tokens_per_s=entry.measured_tokens_per_s,
         )
 
-    def _save(self) -> None:
-        self._look()
-        # Unsaved, the folders are known until the program ends: nothing a person made is lost.
-        with contextlib.suppress(OSError):
-            write_whole(self._path, pretty(self._entries))
+    def _save_and_tell(self) -> None:
+        self.save()
         self.changed.emit()
 
+    def _tell_later(self, before: dict[str, Entry]) -> None:
+        if self._entries != before:
+            self._save_timer.start()
+            self.changed.emit()
 
-def _read(path: Path) -> list[_Entry]:
-    """Return the kept entries; none if there is no list or it cannot be understood."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=list[_Entry])
-    except OSError:
-        return []
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        with contextlib.suppress(OSError):
-            set_aside(path)
-        return []
+
+def _rank(model: KnownModel) -> tuple[bool, bool]:
+    """Sort the demo first, and last what a search found that cannot run."""
+    return not model.is_demo, bool(model.root) and not model.is_runnable
+
+
+__all__ = ["KnownModel", "LibraryState"]

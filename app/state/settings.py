@@ -69,6 +69,8 @@ class SettingsState(QObject):
                 Settings(
                     last_folder=kept.last_folder,
                     last_plan=kept.last_plan,
+                    model_roots=kept.model_roots,
+                    left_out_roots=kept.left_out_roots,
                     window_geometry=kept.window_geometry,
                 )
             )

@@ -30,6 +30,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     last_plan: PlanKind | None = None
     load_last_model: bool = True
     """Load ``last_folder`` when the program starts."""
+    model_roots: list[str] = []
+    """Places below which models are looked for, beside the usual ones."""
+    left_out_roots: list[str] = []
+    """Usual places that are not looked through."""
     ram_budget_bytes: int | None = None
     """None lets the planner choose."""
     vram_budget_bytes: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}

@@ -11,6 +11,7 @@ from app.state.candidate_flow import Limits
 from app.state.progress import Progress
 from app.text import phrases
 from app.text.errors import reason_text, sentence
+from app.text.library_words import LibraryWords
 from app.text.words import ModelWords, ShellWords
 from app.theme import metrics
 from app.theme.palette import Palette
@@ -18,7 +19,7 @@ from app.views.budget_card import BudgetCard
 from app.views.pieces import Card, button, clear_layout, label
 from app.views.plan_card import PlanCard
 from app.views.progress_text import progress_name
-from runtime.protocol.errors import ErrorReport
+from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.machine import MachineReport
 
 
@@ -33,6 +34,8 @@ class CandidateView(QWidget):
     vram_changed = Signal(str, object)
     context_changed = Signal(int)
     folder_wanted = Signal()
+    root_wanted = Signal(str)
+    """The person wants the models in this folder listed."""
 
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -81,6 +84,8 @@ class CandidateView(QWidget):
         self._why.clicked.connect(self._on_why_clicked)
         self._other = button(ModelWords.CHOOSE_FOLDER)
         self._other.clicked.connect(self.folder_wanted)
+        self._list_all = button(LibraryWords.LOOK_IN_IT, "primary")
+        self._list_all.clicked.connect(self._on_list_all_clicked)
         self._unload = button(ModelWords.UNLOAD)
         self._unload.clicked.connect(self.unload_wanted)
         self._cancel = button(ShellWords.CANCEL)
@@ -92,7 +97,9 @@ class CandidateView(QWidget):
         foot.addWidget(self._progress_text, 0)
         foot.addWidget(self._progress, 1)
         foot.addStretch(0)
-        for widget in (self._why, self._other, self._unload, self._cancel, self._start):
+        for widget in (self._why, self._other, self._list_all, self._unload):
+            foot.addWidget(widget)
+        for widget in (self._cancel, self._start):
             foot.addWidget(widget)
         return foot
 
@@ -130,6 +137,9 @@ class CandidateView(QWidget):
         is_this_loaded = candidate.folder == loaded_folder
         can_run = candidate.report is None or candidate.report.is_runnable
         self._other.setVisible(not can_run)
+        problems = candidate.report.problems if candidate.report is not None else []
+        is_several = any(each.code is ErrorCode.SEVERAL_MODELS for each in problems)
+        self._list_all.setVisible(is_several and not is_busy)
         self._unload.setVisible(is_this_loaded and not is_busy)
         self._cancel.setVisible(is_busy)
         self._start.setVisible(not is_busy and can_run)
@@ -194,6 +204,10 @@ class CandidateView(QWidget):
             )
             card.chosen.connect(self.plan_chosen)
             self._plans.addWidget(card)
+
+    def _on_list_all_clicked(self) -> None:
+        assert self._candidate is not None
+        self.root_wanted.emit(self._candidate.folder)
 
     def _on_why_clicked(self) -> None:
         self._is_reason_open = not self._is_reason_open

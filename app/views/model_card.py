@@ -1,15 +1,16 @@
 """One known model in the list: name, state, size, where it would lie."""
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent
+from PySide6.QtCore import QPoint, Qt, QUrl, Signal
+from PySide6.QtGui import QContextMenuEvent, QDesktopServices, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu
 
 from app.state.library import KnownModel
 from app.text import phrases, units
 from app.text.errors import sentence
+from app.text.library_words import LibraryWords, prepared_line
 from app.text.words import ModelWords
 from app.theme.palette import Palette
-from app.views.pieces import Card, label, set_look
+from app.views.pieces import Card, button, label, set_look
 from app.views.tier_bar import TierBar
 
 
@@ -19,55 +20,98 @@ class ModelCard(Card):
     chosen = Signal(str)
     forget_wanted = Signal(str)
 
-    def __init__(
-        self, model: KnownModel, palette: Palette, *, is_loaded: bool, is_current: bool
-    ) -> None:
+    def __init__(self, palette: Palette) -> None:
         super().__init__()
-        self._model = model
+        self._shown: tuple[KnownModel, bool, bool] | None = None
+        self._name = label("", "heading")
+        self._state = label("", "dim")
+        self._line = label("", "dim", is_wrapping=True)
+        self._prepared = label("", "dim", is_wrapping=True)
         self._bar = TierBar(palette, 6)
-        state = _state_of(model, is_loaded)
+        self.more_button = button("\u22ef", "quiet")
+        self.more_button.setAccessibleName(LibraryWords.MORE)
+        self.more_button.setToolTip(LibraryWords.MORE)
+        self.more_button.clicked.connect(
+            lambda: self._show_menu(self.more_button.mapToGlobal(self.more_button.rect().center()))
+        )
         head = QHBoxLayout()
-        head.addWidget(label(model.name, "heading"), 1)
-        head.addWidget(label(state, "dim"))
+        head.addWidget(self._name, 1)
+        head.addWidget(self._state)
+        head.addWidget(self.more_button)
         self.body.addLayout(head)
-        self.body.addWidget(label(_line_of(model), "dim", is_wrapping=True))
+        for widget in (self._line, self._prepared, self._bar):
+            self.body.addWidget(widget)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    @property
+    def model(self) -> KnownModel:
+        """The model that is shown."""
+        assert self._shown is not None, "a card is shown with a model"
+        return self._shown[0]
+
+    def show_model(self, model: KnownModel, *, is_loaded: bool, is_current: bool) -> None:
+        """Show a model; whether it is the loaded one, and the one that is looked at."""
+        shown = (model, is_loaded, is_current)
+        if shown == self._shown:
+            return
+        self._shown = shown
+        state = _state_of(model, is_loaded)
+        self._name.setText(model.name)
+        self._state.setText(state)
+        self._line.setText(_line_of(model))
+        prepared = prepared_line(model.report.prepared) if model.report is not None else ""
+        self._prepared.setText(prepared)
+        self._prepared.setVisible(bool(prepared))
         self._bar.show_parts(
             [(share.tier.value, share.bytes) for share in model.tiers],
             phrases.tiers_line(list(model.tiers)),
         )
-        self.body.addWidget(self._bar)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self._bar.setVisible(bool(model.tiers))
         self.setAccessibleName(f"{model.name}, {state}")
         self.setToolTip(model.folder)
         set_look(self, "isCurrent", is_current)
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self._bar.show_palette(palette)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         """Choose on a click."""
         if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(
             event.position().toPoint()
         ):
-            self.chosen.emit(self._model.folder)
+            self.chosen.emit(self.model.folder)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Choose on Enter or space, forget on Delete."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
-            self.chosen.emit(self._model.folder)
-        elif event.key() == Qt.Key.Key_Delete and not self._model.is_demo:
-            self.forget_wanted.emit(self._model.folder)
+            self.chosen.emit(self.model.folder)
+        elif event.key() == Qt.Key.Key_Delete and not self.model.is_demo:
+            self.forget_wanted.emit(self.model.folder)
         else:
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer to take the folder off the list."""
-        if self._model.is_demo:
-            return
+        """Offer what else can be done with it."""
+        self._show_menu(event.globalPos())
+
+    def menu(self) -> QMenu:
+        """Return what can be done beside choosing it."""
         menu = QMenu(self)
-        menu.addAction(ModelWords.FORGET).triggered.connect(
-            lambda: self.forget_wanted.emit(self._model.folder)
-        )
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.popup(event.globalPos())
+        folder = self.model.folder
+        menu.addAction(LibraryWords.OPEN_FOLDER).triggered.connect(
+            lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(folder))
+        )
+        if not self.model.is_demo:
+            menu.addAction(LibraryWords.FORGET).triggered.connect(
+                lambda: self.forget_wanted.emit(folder)
+            )
+        return menu
+
+    def _show_menu(self, place: QPoint) -> None:
+        self.menu().popup(place)
 
 
 def _state_of(model: KnownModel, is_loaded: bool) -> str:
@@ -90,4 +134,4 @@ def _line_of(model: KnownModel) -> str:
         return model.folder
     if model.report.problems:
         return sentence(model.report.problems[0])
-    return phrases.model_line(model.report)
+    return phrases.DOT.join((model.report.model_type, phrases.model_line(model.report)))

@@ -2,13 +2,23 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.state import library as library_module
+from app.state import library_file
 from app.state.library import LibraryState
+from app.state.library_file import model_key
 from runtime.protocol.errors import ErrorCode
-from runtime.protocol.messages import HeartbeatSent, ModelInspected, ModelLoaded, ModelPlanned
+from runtime.protocol.messages import (
+    HeartbeatSent,
+    ModelInspected,
+    ModelLoaded,
+    ModelPlanned,
+    RootSearched,
+)
+from runtime.protocol.plan import PlanKind
+from runtime.protocol.search import RootState
 from tests.support.unnarrowed import now
 from tests.support.window_values import (
     some_error,
@@ -55,7 +65,7 @@ def test_library_keeps_report_plan_rate_and_placement(path: Path, qtbot: QtBot) 
     assert (b.forecast_low, b.forecast_high, b.measured_tokens_per_s) == (3.0, 4.0, 21.0)
     assert a.measured_tokens_per_s == a.forecast_low == 0.0
     assert c.tiers == tuple(some_tiers())
-    assert c.is_missing
+    assert not c.is_missing
 
 
 @pytest.mark.parametrize(
@@ -83,19 +93,6 @@ def test_library_told_the_same_again_does_not_change(path: Path, qtbot: QtBot) -
         library.note(event)
 
 
-def test_library_refresh_sees_folders_come_and_go(path: Path, tmp_path: Path, qtbot: QtBot) -> None:
-    folder = tmp_path / "model"
-    library = LibraryState(path)
-    library.note(ModelInspected(request_id=1, report=some_report(str(folder))))
-    assert now(library.models[0].is_missing)
-    folder.mkdir()
-    with qtbot.waitSignal(library.changed):
-        library.refresh()
-    assert not now(library.models[0].is_missing)
-    with qtbot.assertNotEmitted(library.changed):
-        library.refresh()
-
-
 def test_forgotten_folder_stays_forgotten(path: Path, qtbot: QtBot) -> None:
     library = LibraryState(path)
     library.note(ModelInspected(request_id=1, report=some_report()))
@@ -118,8 +115,195 @@ def test_list_that_cannot_be_written_lasts_until_the_end(
 
     path = tmp_path / "library.json"
     path.write_text("[{]")
-    monkeypatch.setattr(library_module, "set_aside", refuse)
-    monkeypatch.setattr(library_module, "write_whole", refuse)
+    monkeypatch.setattr(library_file, "set_aside", refuse)
+    monkeypatch.setattr(library_file, "write_whole", refuse)
     library = LibraryState(path)
     library.note(ModelInspected(request_id=1, report=some_report()))
     assert len(library.models) == 1
+
+
+def searched(
+    root: str, state: RootState = RootState.THERE, *, is_complete: bool = True
+) -> RootSearched:
+    return RootSearched(
+        request_id=1,
+        root=root,
+        state=state,
+        num_models=1,
+        num_gguf_folders=0,
+        num_unreadable=0,
+        is_complete=is_complete,
+    )
+
+
+def names(library: LibraryState) -> list[str]:
+    return [model.name for model in library.models]
+
+
+@pytest.fixture
+def searching(path: Path, qtbot: QtBot) -> LibraryState:
+    """A library with a dropped folder and two models found below ``/drive``, one of them used."""
+    library = LibraryState(path)
+    library.note(ModelInspected(request_id=1, report=some_report("/models/a", "dropped")))
+    library.begin_search()
+    found = [some_report("/drive/one", "one"), some_report("/drive/two", "two")]
+    library.note_found("/drive", found)
+    library.note_searched(searched("/drive"))
+    library.note_rate("/drive/two", 7.0)
+    return library
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("/hub/models--org--name/snapshots/aaaa", "/hub/models--org--name/snapshots/bbbb/"),
+        ("/models/a", "/models/x/../a/"),
+        ("/hub/models--org--name/snapshots/aaaa", "/hub/models--org--name"),
+    ],
+)
+def test_paths_of_one_model_have_one_key(first: str, second: str) -> None:
+    assert model_key(first) == model_key(second)
+
+
+def test_folders_below_a_snapshot_are_others() -> None:
+    assert model_key("/models--o--n/snapshots/a/inner") != model_key("/models--o--n/snapshots/a")
+
+
+def test_found_models_stand_after_dropped_ones_and_are_kept(
+    searching: LibraryState, path: Path
+) -> None:
+    assert names(searching) == ["dropped", "one", "two"]
+    assert searching.dropped_folders == ["/models/a"]
+    searching.close()
+    searching.close()
+    assert LibraryState(path).models == searching.models
+
+
+def test_found_models_are_written_after_a_while(
+    path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.state.library.SAVE_DELAY_MS", 1)
+    library = LibraryState(path)
+    library.note_found("/drive", [some_report("/drive/one", "one")])
+    assert not path.exists()
+    qtbot.waitUntil(path.exists)
+    assert names(LibraryState(path)) == ["one"]
+
+
+def test_found_model_that_cannot_run_stands_last(searching: LibraryState) -> None:
+    broken = some_report("/drive/one", "one", (some_error(ErrorCode.SHARD_MISSING),))
+    searching.note_found("/drive", [broken])
+    assert names(searching) == ["dropped", "two", "one"]
+
+
+def test_found_model_that_was_dropped_stays_dropped(searching: LibraryState) -> None:
+    searching.note_found("/models/a", [some_report("/models/a", "dropped")])
+    assert searching.dropped_folders == ["/models/a"]
+
+
+def test_model_no_longer_found_goes_unless_its_speed_was_measured(
+    searching: LibraryState, qtbot: QtBot
+) -> None:
+    searching.begin_search()
+    searching.note_searched(searched("/drive"))
+    dropped, two = searching.models
+    assert (two.name, two.is_missing, two.measured_tokens_per_s) == ("two", True, 7.0)
+    assert not dropped.is_missing
+    assert searching.missing_roots == {"/drive"}
+    with qtbot.assertNotEmitted(searching.changed):
+        searching.note_searched(searched("/drive"))
+    searching.note_found("/drive", [some_report("/drive/two", "two")])
+    searching.note_searched(searched("/drive"))
+    assert [model.is_missing for model in searching.models] == [False, False]
+
+
+@pytest.mark.parametrize("state", [RootState.EMPTY, RootState.MISSING, RootState.UNREADABLE])
+def test_drive_that_is_away_marks_its_models_and_brings_them_back(
+    searching: LibraryState, path: Path, state: RootState
+) -> None:
+    searching.begin_search()
+    searching.note_searched(searched("/drive", state))
+    assert [model.is_missing for model in searching.models] == [False, True, True]
+    searching.close()
+    again = LibraryState(path)
+    assert [model.is_missing for model in again.models] == [False, True, True]
+    again.note_found("/drive", [some_report("/drive/one", "one"), some_report("/drive/two", "two")])
+    again.note_searched(searched("/drive"))
+    assert [model.is_missing for model in again.models] == [False, False, False]
+
+
+def test_place_that_is_too_large_takes_nothing_off_the_list(searching: LibraryState) -> None:
+    before = searching.models
+    searching.begin_search()
+    searching.note_searched(searched("/drive", is_complete=False))
+    assert searching.models == before
+
+
+def test_dropped_folder_that_is_away_is_marked_until_it_is_back(searching: LibraryState) -> None:
+    searching.begin_search()
+    searching.note_searched(searched("/models/a", RootState.MISSING))
+    assert searching.missing_folders == ["/models/a"]
+    searching.note_searched(searched("/models/a"))
+    assert searching.missing_folders == []
+
+
+def test_dropped_folder_that_is_not_found_is_marked(searching: LibraryState) -> None:
+    gone = some_report("/models/a", "", (some_error(ErrorCode.FOLDER_NOT_FOUND),))
+    searching.note(ModelInspected(request_id=3, report=gone))
+    assert searching.missing_folders == ["/models/a"]
+
+
+def test_found_model_taken_off_the_list_stays_off_until_it_is_dropped(
+    searching: LibraryState, path: Path
+) -> None:
+    report = some_report("/drive/one", "one")
+    searching.forget("/drive/one")
+    assert names(searching) == ["dropped", "two"]
+    again = LibraryState(path)
+    again.note_found("/drive", [report])
+    again.note_searched(searched("/drive"))
+    again.begin_search()
+    again.note_searched(searched("/drive"))
+    assert names(again) == ["dropped", "two"]
+    again.note(ModelInspected(request_id=1, report=report))
+    assert "one" in names(again)
+
+
+def test_place_looked_through_no_more_leaves_what_was_measured(searching: LibraryState) -> None:
+    searching.drop_root("/drive/")
+    assert names(searching) == ["dropped", "two"]
+    assert searching.dropped_folders == ["/drive/two", "/models/a"]
+
+
+def test_next_snapshot_takes_the_place_of_the_last_without_its_figures(
+    path: Path, qtbot: QtBot
+) -> None:
+    hub = "/hub/models--org--name/snapshots"
+    library = LibraryState(path)
+    library.note(ModelInspected(request_id=1, report=some_report(f"{hub}/aaaa", "name")))
+    library.note_rate(f"{hub}/aaaa", 5.0)
+    library.note_found("/hub", [some_report(f"{hub}/bbbb", "name")])
+    (model,) = library.models
+    assert (model.folder, model.root, model.measured_tokens_per_s) == (f"{hub}/bbbb", "/hub", 5.0)
+    other = msgspec.structs.replace(some_report(f"{hub}/cccc", "name"), fingerprint="g")
+    library.note_found("/hub", [other])
+    (model,) = library.models
+    assert (model.folder, model.root, model.measured_tokens_per_s) == (f"{hub}/cccc", "/hub", 0.0)
+
+
+def test_first_plans_say_what_to_expect_until_something_is_loaded(path: Path, qtbot: QtBot) -> None:
+    library = LibraryState(path)
+    plans = [
+        some_plan(PlanKind.EIGHT_BIT, forecast=some_forecast(5.0, 6.0)),
+        some_plan(forecast=some_forecast(1.0, 2.0)),
+    ]
+    event = ModelPlanned(
+        request_id=1, report=some_report(), plans=plans, recommended=PlanKind.EXACT
+    )
+    library.note(event)
+    (model,) = library.models
+    assert (model.forecast_low, model.forecast_high) == (1.0, 2.0)
+    assert model.is_runnable
+    other = msgspec.structs.replace(event, recommended=PlanKind.EIGHT_BIT)
+    library.note(other)
+    assert library.models == [model]

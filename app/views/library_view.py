@@ -1,0 +1,179 @@
+"""The list of models on this PC, the search that keeps it, and the field to drop one."""
+
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+
+from app.state.folders import same_folder
+from app.state.library import LibraryState
+from app.state.library_search import LibrarySearch
+from app.text import phrases
+from app.text.library_words import LibraryWords, searching_line
+from app.text.words import ModelWords
+from app.theme import metrics
+from app.theme.palette import Palette
+from app.views.drop_zone import DropZone
+from app.views.model_card import ModelCard
+from app.views.pieces import button, label
+from app.views.roots_card import RootsCard
+
+LOOK_INTERVAL_MS = 10_000
+"""How often drives that are away are looked for while the list is seen."""
+CARDS_AT_ONCE = 25
+"""More new cards in one go would hold up the window."""
+_GATHER_MS = 20
+
+
+class LibraryView(QWidget):
+    """Shows ``LibraryState`` and ``LibrarySearch``; cards stay while their model does."""
+
+    model_chosen = Signal(str)
+
+    def __init__(
+        self,
+        library: LibraryState,
+        search: LibrarySearch,
+        palette: Palette,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._library = library
+        self._search = search
+        self._palette = palette
+        self._loaded_folder = self._current_folder = ""
+        self._cards: dict[str, ModelCard] = {}
+        self._summary = label("", "dim")
+        self._line = label("", "dim")
+        self.look_button = button(LibraryWords.LOOK_AGAIN, "quiet")
+        self.places_button = button(LibraryWords.PLACES, "quiet")
+        self.places_button.setCheckable(True)
+        self.roots_card = RootsCard(palette)
+        self.roots_card.hide()
+        self.drop_zone = DropZone()
+        self._list = QVBoxLayout()
+        self._list.setSpacing(metrics.GAP)
+        self._build()
+        self._gather = QTimer(self)
+        self._gather.setSingleShot(True)
+        self._gather.setInterval(_GATHER_MS)
+        self._gather.timeout.connect(self._show_cards)
+        self._look = QTimer(self)
+        self._look.setInterval(LOOK_INTERVAL_MS)
+        self._look.timeout.connect(search.look_for_missing)
+        self.look_button.clicked.connect(self._on_look_clicked)
+        self.places_button.toggled.connect(self.roots_card.setVisible)
+        self.roots_card.root_added.connect(search.add_root)
+        self.roots_card.root_removed.connect(search.remove_root)
+        library.changed.connect(self._gather.start)
+        search.changed.connect(self._show_search)
+        self._show_cards()
+        self._show_search()
+
+    def _build(self) -> None:
+        head = QHBoxLayout()
+        head.addWidget(label(ModelWords.ON_THIS_PC, "heading"), 1)
+        for widget in (self._summary, self._line, self.look_button, self.places_button):
+            head.addWidget(widget)
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(0, 0, 4, 0)
+        column.setSpacing(metrics.GAP)
+        column.addWidget(self.roots_card)
+        column.addLayout(self._list)
+        column.addStretch(1)
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setWidget(inside)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(metrics.GAP)
+        layout.addLayout(head)
+        layout.addWidget(scroll, 1)
+        layout.addWidget(self.drop_zone)
+
+    @property
+    def cards(self) -> list[ModelCard]:
+        """The cards in their order."""
+        return list(self._cards.values())
+
+    def show_places(self, loaded_folder: str, current_folder: str) -> None:
+        """Show which model is loaded and which is looked at."""
+        if (loaded_folder, current_folder) != (self._loaded_folder, self._current_folder):
+            self._loaded_folder, self._current_folder = loaded_folder, current_folder
+            self._gather.start()
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self._palette = palette
+        self.roots_card.show_palette(palette)
+        for card in self._cards.values():
+            card.show_palette(palette)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Look whether the list is still true, and go on looking while it is seen."""
+        super().showEvent(event)
+        self._search.freshen()
+        self._look.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Look no more."""
+        super().hideEvent(event)
+        self._look.stop()
+
+    def _show_cards(self) -> None:
+        """Bring the cards in line with the list; many new ones come in several goes."""
+        models = self._library.models
+        wanted = {model.folder for model in models}
+        for folder in [folder for folder in self._cards if folder not in wanted]:
+            card = self._cards.pop(folder)
+            card.hide()
+            card.deleteLater()
+        cards: dict[str, ModelCard] = {}
+        num_new = 0
+        for model in models:
+            card_there = self._cards.get(model.folder)
+            if card_there is None:
+                if num_new == CARDS_AT_ONCE:
+                    self._gather.start()
+                    continue
+                num_new += 1
+            card = card_there or self._new_card()
+            card.show_model(
+                model,
+                is_loaded=same_folder(model.folder, self._loaded_folder),
+                is_current=same_folder(model.folder, self._current_folder),
+            )
+            if self._list.indexOf(card) != len(cards):
+                self._list.removeWidget(card)
+                self._list.insertWidget(len(cards), card)
+            cards[model.folder] = card
+        self._cards = cards
+        num_bytes = sum(model.report.file_bytes for model in models if model.report is not None)
+        self._summary.setText(phrases.library_summary(len(models), num_bytes) if models else "")
+
+    def _new_card(self) -> ModelCard:
+        card = ModelCard(self._palette)
+        card.chosen.connect(self.model_chosen)
+        card.forget_wanted.connect(self._library.forget)
+        return card
+
+    def _show_search(self) -> None:
+        search = self._search
+        is_searching = search.is_searching
+        self._line.setText(searching_line(search.num_folders))
+        self._line.setVisible(is_searching)
+        self._summary.setVisible(not is_searching)
+        name = LibraryWords.STOP_LOOKING if is_searching else LibraryWords.LOOK_AGAIN
+        if search.is_cancelling:
+            name = LibraryWords.STOPPING
+        self.look_button.setText(name)
+        self.look_button.setAccessibleName(name)
+        self.look_button.setEnabled(not search.is_cancelling)
+        self.roots_card.show_roots(search.roots)
+
+    def _on_look_clicked(self) -> None:
+        if self._search.is_searching:
+            self._search.cancel()
+        else:
+            self._search.search()
