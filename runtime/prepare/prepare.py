@@ -60,7 +60,7 @@ def prepare_model(
 
     Raises ``CancelledError``, or ``LarderError`` with ``DISK_FULL``, ``DISK_NOT_WRITABLE``,
     ``COPY_PLACE_REFUSED``, ``FILE_UNREADABLE``, ``PREPARE_FAILED``, ``DRIVE_READ_FAILED``,
-    ``WEIGHTS_NOT_FINITE`` or the first problem of the inspection.
+    ``NOTHING_TO_PREPARE``, ``WEIGHTS_NOT_FINITE`` or the first problem of the inspection.
     """
     _require_readable(inspection, expert_format)
     folder = Path(output_folder).absolute()
@@ -158,6 +158,8 @@ def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> No
     if report.problems:
         first = report.problems[0]
         raise LarderError(first.code, first.detail, **first.parameters)
+    if not report.num_experts:
+        raise LarderError(ErrorCode.NOTHING_TO_PREPARE, folder=report.folder)
     plain = (WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16)
     if expert_format in plain and expert_format is not report.stored_format:
         reason = f"the model is published in {report.stored_format} and not in {expert_format}"

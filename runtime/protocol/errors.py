@@ -61,6 +61,7 @@ class ErrorCode(enum.StrEnum):
     STORE_DAMAGED = "store_damaged"
     DRIVE_READ_FAILED = "drive_read_failed"
     PREPARE_FAILED = "prepare_failed"
+    NOTHING_TO_PREPARE = "nothing_to_prepare"
     COPY_PLACE_REFUSED = "copy_place_refused"
     # runtime
     ENGINE_MISSING = "engine_missing"

@@ -164,6 +164,10 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "Preparing the model in {folder} stopped: {reason}. Start it again; it goes on where it"
             " stopped."
         ),
+        ErrorCode.NOTHING_TO_PREPARE: (
+            "The model in {folder} has no experts, so a prepared copy would gain nothing. Choose"
+            " the plan that uses its files where they lie."
+        ),
         ErrorCode.COPY_PLACE_REFUSED: (
             "The prepared copy cannot be put into {folder}: {reason}. Choose another folder."
         ),

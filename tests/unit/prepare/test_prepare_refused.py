@@ -23,6 +23,7 @@ from tests.support.checkpoint_folders import (
     write_checkpoint,
     write_safetensors,
 )
+from tests.support.family_folders import tensor_values, write_family
 
 Q8 = WeightFormat.Q8_G32
 
@@ -277,3 +278,15 @@ def test_prepare_into_what_can_be_no_folder_is_refused(
     error = refusal(lambda: prepare_model(source, Q8, str(tmp_path / name)))
     assert error.code is ErrorCode.COPY_PLACE_REFUSED
     assert (tmp_path / "a file").read_text() == "dear"
+
+
+def test_model_without_experts_is_told_that_there_is_nothing_to_prepare(
+    tmp_path: Path, target: Path
+) -> None:
+    folder = write_family(tmp_path / "dense", "llama", tensor_values("llama"))
+    error = refusal(lambda: prepare_model(inspect_folder(str(folder)), Q8, str(target)))
+    assert (error.code, error.parameters) == (
+        ErrorCode.NOTHING_TO_PREPARE,
+        {"folder": str(folder)},
+    )
+    assert not target.exists()

@@ -59,6 +59,7 @@ PARAMETERS = {
     "store_damaged": "file offset_bytes part",
     "drive_read_failed": "file offset_bytes reason",
     "prepare_failed": "folder reason",
+    "nothing_to_prepare": "folder",
     "copy_place_refused": "folder reason",
     "prompt_too_long": "prompt_tokens context_tokens",
     "engine_busy": "",
