@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import psutil
 from reporting import row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,7 +76,9 @@ def main() -> None:
             ]  # fmt: skip
             waits = statistics.median(turn.wait_share for turn in found)
             print(f"{what}: {rate:.1f} tokens/s, {hits:.1%} hits, {waits:.0%} of the time waiting")
-    print(write_result("ram_tier", rows))
+    # On a machine that others use, rates say little without how many waited for its cores.
+    load = [round(number, 1) for number in psutil.getloadavg()]
+    print(write_result("ram_tier", rows, load_averages=load))
 
 
 def plan_of(share: float) -> PlacementPlan:

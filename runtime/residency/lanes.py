@@ -53,6 +53,7 @@ class DemandedReads:
         # Taking a number from it is one step that no other thread can come between.
         self._numbers = iter(range(len(work)))
         self._outcomes: list[BaseException | _Pending | None] = [_PENDING] * len(work)
+        self._awaited = -1
         self._changed = threading.Condition(threading.Lock())
 
     def read_some(self) -> None:
@@ -72,6 +73,7 @@ class DemandedReads:
                 self._read_one(mine)
                 continue
             with self._changed:
+                self._awaited = number
                 while self._outcomes[number] is _PENDING:
                     self._changed.wait()
         outcome = self._outcomes[number]
@@ -93,7 +95,8 @@ class DemandedReads:
             outcome = bug
         with self._changed:
             self._outcomes[number] = outcome
-            self._changed.notify()
+            if number == self._awaited:
+                self._changed.notify()
 
 
 class ReadLanes:
