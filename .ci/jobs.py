@@ -39,6 +39,8 @@ class Job:
     # Processes, windows and a display server take part: a failed test gets a second try, which is
     # told (docs/decisions/0081).
     num_second_tries: int = 0
+    # Tests at the same time; one where they share a screen or measure what the machine gives.
+    num_workers: int = 1
     max_s: int = 600
 
     def files(self, root: Path = ROOT) -> list[Path]:
@@ -79,8 +81,9 @@ JOBS: tuple[Job, ...] = (
         (*_PURE_UNITS, "tests/protocol/*", "tests/hostile/*", "tests/golden/*", "tests/traces/*"),
         covered=("runtime.plan", "runtime.policy", "runtime.store.coalesce", "runtime.protocol",
                  "runtime.inspect"),
+        num_workers=2,
     ),
-    Job("runtime-cpu", RUNTIME, (*_TORCH_UNITS, "tests/contract/*")),
+    Job("runtime-cpu", RUNTIME, (*_TORCH_UNITS, "tests/contract/*"), num_workers=2),
     Job(
         "gui",
         GUI,
@@ -172,7 +175,12 @@ def run_job(job: Job, *, profile: str = "ci", options: tuple[str, ...] = ()) -> 
     report.unlink(missing_ok=True)
     command = [*job.prefix, str(job.environment.executable), "-m", "pytest", "-q"]
     command += ["-p", "no:randomly", f"--junitxml={report}", f"--rootdir={ROOT}"]
-    command += [f"--reruns={job.num_second_tries}", "-rfER"]
+    if job.num_second_tries:
+        command += [f"--reruns={job.num_second_tries}", "-rfER"]
+    else:
+        command += ["-p", "no:rerunfailures"]
+    if job.num_workers > 1:
+        command += [f"--numprocesses={job.num_workers}", "--dist=worksteal"]
     command += [*_coverage(job), *options, *(str(path.relative_to(ROOT)) for path in files)]
     env = {**job.env, "LARDER_TEST_PROFILE": profile, "LARDER_TEST_JOB": job.name}
     env["COVERAGE_FILE"] = str(RESULTS / f"{job.name}.coverage")
