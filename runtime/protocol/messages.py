@@ -9,7 +9,7 @@ from runtime.protocol.errors import ErrorReport
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import LoadedModel, LoadStage, ModelReport
 from runtime.protocol.plan import PlacementPlan, PlanKind
-from runtime.protocol.search import RootState
+from runtime.protocol.search import FolderWeight, RootState
 from runtime.protocol.telemetry import TelemetrySample
 from runtime.protocol.values import Budgets, Value, WeightFormat
 
@@ -37,6 +37,12 @@ class FindModels(Command):
     """Look for models below places. Closed by ``ModelsSearched`` or ``SearchCancelled``."""
 
     roots: list[str]
+
+
+class WeighModel(Command):
+    """Tell what deleting a model would take away. Closed by ``ModelWeighed``."""
+
+    folder: str
 
 
 class PlanModel(Command):
@@ -166,6 +172,12 @@ class ModelsSearched(Reply):
 
 class SearchCancelled(Reply):
     """The search was stopped; what was found before stays valid."""
+
+
+class ModelWeighed(Reply):
+    """What would go with a model."""
+
+    weight: FolderWeight
 
 
 class ModelPlanned(Reply):
@@ -323,6 +335,7 @@ AnyCommand = (
     OpenSession
     | InspectModel
     | FindModels
+    | WeighModel
     | PlanModel
     | PrepareModel
     | LoadModel
@@ -341,6 +354,7 @@ AnyEvent = (
     | RootSearched
     | ModelsSearched
     | SearchCancelled
+    | ModelWeighed
     | ModelPlanned
     | PrepareProgressed
     | ModelPrepared
@@ -370,6 +384,7 @@ ClosingEvent = (
     | ModelInspected
     | ModelsSearched
     | SearchCancelled
+    | ModelWeighed
     | ModelPlanned
     | ModelPrepared
     | PrepareCancelled

@@ -1,5 +1,6 @@
 """The desk: the thread that answers what needs no engine thread, also while the engine works."""
 
+from runtime.inspect.weigh import weigh_model
 from runtime.protocol.messages import (
     CountTokens,
     DescribeMachine,
@@ -7,9 +8,11 @@ from runtime.protocol.messages import (
     MachineDescribed,
     ModelInspected,
     ModelPlanned,
+    ModelWeighed,
     PlanModel,
     SetBudgets,
     TokensCounted,
+    WeighModel,
 )
 from runtime.service.budget_changes import BudgetChanges
 from runtime.service.engine_room import EngineRoom
@@ -19,7 +22,7 @@ from runtime.service.planning import Planning
 from runtime.service.requests import Request
 from runtime.service.worker import Worker
 
-Question = InspectModel | PlanModel | DescribeMachine | CountTokens | SetBudgets
+Question = InspectModel | WeighModel | PlanModel | DescribeMachine | CountTokens | SetBudgets
 
 
 class Desk:
@@ -59,6 +62,9 @@ class Desk:
             case InspectModel():
                 report = self._planning.inspect(question.folder)
                 request.close(ModelInspected(request_id=request_id, report=report))
+            case WeighModel():
+                weight = weigh_model(question.folder)
+                request.close(ModelWeighed(request_id=request_id, weight=weight))
             case PlanModel():
                 planned = self._planning.plan(
                     question.folder,

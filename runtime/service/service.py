@@ -24,6 +24,7 @@ from runtime.protocol.messages import (
     StopRuntime,
     TelemetryWatched,
     WatchTelemetry,
+    WeighModel,
 )
 from runtime.service.desk import Desk
 from runtime.service.engine_room import EngineFactory, EngineRoom
@@ -133,7 +134,7 @@ class Service:
             case SetBudgets():
                 self._stages.check_loaded()
                 self._desk.ask(request, command)
-            case InspectModel() | PlanModel() | DescribeMachine() | CountTokens():
+            case InspectModel() | WeighModel() | PlanModel() | DescribeMachine() | CountTokens():
                 self._desk.ask(request, command)
             case OpenSession() | StopRuntime():
                 raise LarderError(

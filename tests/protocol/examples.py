@@ -37,6 +37,7 @@ from runtime.protocol.messages import (
     ModelPrepared,
     ModelsFound,
     ModelsSearched,
+    ModelWeighed,
     OpenSession,
     PlanModel,
     PrefillProgressed,
@@ -56,10 +57,11 @@ from runtime.protocol.messages import (
     TokensCounted,
     TokensGenerated,
     WatchTelemetry,
+    WeighModel,
 )
 from runtime.protocol.model import LoadedModel, LoadStage, ModelReport, PreparedCopy, TierShare
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, Reason, ReasonCode
-from runtime.protocol.search import RootState
+from runtime.protocol.search import DeletionObstacle, FolderWeight, RootState
 from runtime.protocol.telemetry import (
     ExpertMap,
     NoteCode,
@@ -227,6 +229,7 @@ COMMANDS: list[AnyCommand] = [
     OpenSession(request_id=1, protocol_version=1, client_name="larder 0.1.0"),
     InspectModel(request_id=2, folder="/models/größe"),
     FindModels(request_id=12, roots=["/models", "/größe"]),
+    WeighModel(request_id=13, folder="/models/a"),
     PlanModel(request_id=3, folder="/models/a", budgets=_BUDGETS, context_tokens=4096),
     PrepareModel(
         request_id=4,
@@ -260,6 +263,16 @@ EVENTS: list[AnyEvent] = [
     ),
     ModelsSearched(request_id=12),
     SearchCancelled(request_id=12),
+    ModelWeighed(
+        request_id=13,
+        weight=FolderWeight(
+            folder="/models/a",
+            num_bytes=5,
+            num_files=2,
+            link_target="/drive/a",
+            obstacle=DeletionObstacle.UNREADABLE,
+        ),
+    ),
     ModelPlanned(request_id=3, report=_REPORT, plans=[_PLAN], recommended=PlanKind.EXACT),
     PrepareProgressed(request_id=4, done_bytes=1, total_bytes=2, bytes_per_s=0.5),
     ModelPrepared(

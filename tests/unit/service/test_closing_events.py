@@ -24,6 +24,7 @@ from runtime.protocol.messages import (
     SetBudgets,
     StopRuntime,
     WatchTelemetry,
+    WeighModel,
 )
 from runtime.protocol.values import Budgets, WeightFormat
 from tests.support.scripted import FAST, ScriptedService, ask, closing_events, some_plan
@@ -60,6 +61,7 @@ COMMANDS: st.SearchStrategy[Make] = st.one_of(
     ),
     st.just(lambda id_: PlanModel(request_id=id_, folder=str(FOLDER))),
     st.just(lambda id_: DescribeMachine(request_id=id_)),
+    st.just(lambda id_: WeighModel(request_id=id_, folder=str(MISSING))),
     st.just(lambda id_: FindModels(request_id=id_, roots=[str(MISSING)])),
     st.just(load),
     st.sampled_from(["hello", "script: fail 1", "script: bug 1", ""]).map(

@@ -13,8 +13,10 @@ from runtime.protocol.messages import (
     ModelInspected,
     ModelsFound,
     ModelsSearched,
+    ModelWeighed,
     RootSearched,
     SearchCancelled,
+    WeighModel,
 )
 from runtime.protocol.model import ModelReport
 from runtime.protocol.search import RootState
@@ -117,4 +119,14 @@ def test_search_cancelled_at_the_end_of_a_place_looks_at_no_other(tmp_path: Path
     assert isinstance(scripted.wait_until_closed(1), SearchCancelled)
     places = [event.root for event in scripted.drain() if isinstance(event, RootSearched)]
     assert places == [folder]
+    assert scripted.service.close()
+
+
+def test_desk_tells_what_deleting_a_model_would_take_away(tmp_path: Path) -> None:
+    (folder,) = some_models(tmp_path, 1)
+    scripted = ScriptedService()
+    scripted.service.handle(WeighModel(request_id=1, folder=folder))
+    weighed = scripted.wait_until_closed(1)
+    assert isinstance(weighed, ModelWeighed)
+    assert (weighed.weight.folder, weighed.weight.num_files) == (folder, 2)
     assert scripted.service.close()
