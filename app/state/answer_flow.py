@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from app.link.client import is_closing
 from app.state.candidate_flow import Send
 from runtime.protocol.chat import ChatMessage, SamplingSettings
-from runtime.protocol.messages import CancelRequest, Reply, StartGeneration
+from runtime.protocol.framing import FrameError
+from runtime.protocol.messages import CancelRequest, CountTokens, Reply, StartGeneration
 
 
 def ignore(event: Reply) -> None:
@@ -51,6 +52,19 @@ class AnswerFlow:
             on_event,
         )
         return self.is_running
+
+    def count(self, conversation: Sequence[ChatMessage], listener: Callable[[Reply], None]) -> bool:
+        """Ask how many tokens a conversation has; False if nobody can be asked that."""
+        try:
+            request_id = self._send(
+                lambda request_id: CountTokens(
+                    request_id=request_id, conversation=list(conversation)
+                ),
+                listener,
+            )
+        except FrameError:
+            return False
+        return request_id is not None
 
     def stop(self) -> None:
         """Ask for the end of the answer; what has arrived stays valid."""

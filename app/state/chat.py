@@ -13,10 +13,11 @@ from app.state.chat_titles import title_of
 from app.state.chat_values import AnswerEnd, ChatHeading, Message
 from app.state.growing_answer import GrowingAnswer, end_of
 from app.state.import_flow import ImportFlow
+from app.state.prompt_count import PromptCount
 from app.state.sampling import sampling_for
 from app.state.session import Session
 from app.state.settings import SettingsState
-from runtime.protocol.chat import Role
+from runtime.protocol.chat import ChatMessage, Role
 from runtime.protocol.messages import (
     CommandFailed,
     GenerationCancelled,
@@ -78,6 +79,8 @@ class ChatState(QObject):
         self._deleted: list[int] = []
         self._imports = ImportFlow(self._store.add_chat, self)
         self._imports.ended.connect(self._on_imported)
+        self.prompt_count = PromptCount(session, self._draft_conversation, self)
+        """Tokens of the draft with all that would be sent with it."""
         self._show_timer = self._timer(SHOW_INTERVAL_MS, self._show_growth)
         self._save_timer = self._timer(SAVE_INTERVAL_MS, self._save_growth)
         self._draft_timer = self._timer(DRAFT_SAVE_MS, self._save_draft)
@@ -163,11 +166,10 @@ class ChatState(QObject):
         """Send a question; False (and nothing changes) if that is not possible now."""
         if not self.can_ask or not text.strip():
             return False
-        # A question that got no answer is replaced by the next: its wording stays as a variant.
-        kept = self._messages[:-1] if self._ends_with_question() else self._messages
         self._draft = ""
         self._save_draft()
-        self._ask_after(kept, text)
+        self.prompt_count.forget()
+        self._ask_after(self._kept(), text)
         return True
 
     def stop(self) -> None:
@@ -258,6 +260,7 @@ class ChatState(QObject):
         """Keep the unsent text of the open chat."""
         self._draft = text
         self._draft_timer.start()
+        self._count_draft()
 
     def export_markdown(self, chat_id: int) -> str:
         """Return a chat as Markdown."""
@@ -292,6 +295,27 @@ class ChatState(QObject):
     def _position_of(self, message_id: int) -> int | None:
         ids = [message.message_id for message in self._messages]
         return ids.index(message_id) if message_id in ids else None
+
+    def _kept(self) -> list[Message]:
+        """Return what goes before the next question.
+
+        A question that got no answer is replaced by it: its wording stays as a variant.
+        """
+        return self._messages[:-1] if self._ends_with_question() else self._messages
+
+    def _draft_conversation(self) -> list[ChatMessage]:
+        """Return what sending the draft would send; nothing while that is not possible."""
+        loaded = self._session.loaded
+        if loaded is None or not self._draft.strip():
+            return []
+        talk = [*self._kept(), Message(0, Role.USER, self._draft)]
+        return conversation_of(talk, self._settings.values.system_prompt, loaded.name)
+
+    def _count_draft(self) -> None:
+        if self._draft.strip():
+            self.prompt_count.note_change()
+        else:
+            self.prompt_count.forget()
 
     def _ask_after(self, kept: list[Message], text: str) -> None:
         """Add a question behind the kept messages and have it answered."""
@@ -412,6 +436,7 @@ class ChatState(QObject):
         self._chat_id = chat_id
         self._draft = self._store.draft(chat_id or _NEW_CHAT_DRAFT)
         self._reload()
+        self._count_draft()
         self.chats_changed.emit()
         self.asking_changed.emit()
 

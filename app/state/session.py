@@ -338,6 +338,10 @@ class Session(QObject, LoadListener):
         self.changed.emit()
         return is_started
 
+    def count_tokens(self, talk: Sequence[ChatMessage], listener: Callable[[Reply], None]) -> bool:
+        """Have the loaded model count a conversation; False if that is not possible."""
+        return self._loaded is not None and self._answers.count(talk, listener)
+
     def stop_answer(self) -> None:
         """Ask for the end of the answer that is being written."""
         self._answers.stop()

@@ -1,6 +1,6 @@
 """Words with numbers and names in them: one function for each phrase."""
 
-from app.text.translate import tr, trn
+from app.text.translate import tr
 from app.text.units import (
     band,
     count,
@@ -231,40 +231,3 @@ def on_this_pc(name: str) -> str:
 def show_all(num_characters: int) -> str:
     """The button under the beginning of a long question."""
     return tr("Show all {number} characters").format(number=count(num_characters))
-
-
-def pasted(text: str) -> str:
-    """A long text that goes with a question: ``Pasted text, 12,345 characters: “Once upon…”``."""
-    beginning = " ".join(text[:200].split())[:60]
-    return tr("Pasted text, {number} characters: “{beginning}…”").format(
-        number=count(len(text)), beginning=beginning
-    )
-
-
-def question_too_long(num_characters: int, max_characters: int) -> str:
-    """Why a text was not taken into a question."""
-    return tr(
-        "That would be {number} characters. A question can have {most} at most; ask about a part."
-    ).format(number=count(num_characters), most=count(max_characters))
-
-
-def imported(num_chats: int) -> str:
-    """Said when the chats of a file are in the list: ``12 chats were brought in.``."""
-    return trn("{count} chat was brought in.", "{count} chats were brought in.", num_chats).format(
-        count=count(num_chats)
-    )
-
-
-def not_imported(path: str) -> str:
-    """Why the chats of a file were not taken; the details say what it holds."""
-    return tr(
-        "No chats were found in {path}. Choose a JSON file that Larder saved, or the export of "
-        "another chat program (often named conversations.json)."
-    ).format(path=path)
-
-
-def unreadable(path: str, reason: str) -> str:
-    """A file that a person chose cannot be read."""
-    return tr(
-        "{path} cannot be read ({reason}). Check that it is still there, or choose another."
-    ).format(path=path, reason=reason)

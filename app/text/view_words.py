@@ -61,6 +61,7 @@ class DialogWords:
     RETRY = Word("Try again")
     SHOW_LESS = Word("Show less")
     TAKE_OUT = Word("Take it out")
+    ATTACH_TITLE = Word("Add text files to the question")
     NOT_SAVED = Word("The chat could not be saved; choose another place.")
     FOLDERS = Word("Open folder")
     ABOUT = Word("About")

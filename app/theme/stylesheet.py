@@ -27,6 +27,7 @@ QLabel[look="figure"] {{ font-size: {metrics.FIGURE_PX}px; font-weight: 600; }}
 QLabel[look="strong"] {{ font-weight: 600; }}
 QLabel[look="accent"] {{ color: {p.accent_text}; }}
 QLabel[look="error"] {{ color: {p.error}; }}
+QLabel[look="problem"] {{ color: {p.error}; font-size: {metrics.DIM_PX}px; }}
 QFrame[look="card"] {{
   background: {p.surface}; border: 1px solid {p.line}; border-radius: {metrics.CARD_RADIUS}px;
 }}

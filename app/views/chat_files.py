@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.state.chat import ChatState
 from app.state.chat_import import MAX_IMPORT_BYTES, ChatImportError, chats_of
-from app.text import phrases
+from app.text import chat_phrases
 from app.text.view_words import DialogWords
 from app.views.notice_bar import NoticeBar, NoticeSource
 
@@ -54,14 +54,16 @@ class ChatFiles:
             with path.open("rb") as file:
                 chats = chats_of(file.read(MAX_IMPORT_BYTES + 1))
         except OSError as error:
-            text = phrases.unreadable(str(path), error.strerror or str(error))
+            text = chat_phrases.unreadable(str(path), error.strerror or str(error))
             self._notice.show_notice(NoticeSource.EXPORT, text)
         except ChatImportError as error:
             self._notice.show_notice(
-                NoticeSource.EXPORT, phrases.not_imported(str(path)), detail=str(error)
+                NoticeSource.EXPORT, chat_phrases.not_imported(str(path)), detail=str(error)
             )
         else:
             self._chat.import_chats(chats)
 
     def _on_imported(self, num_chats: int) -> None:
-        self._notice.show_notice(NoticeSource.EXPORT, phrases.imported(num_chats), is_error=False)
+        self._notice.show_notice(
+            NoticeSource.EXPORT, chat_phrases.imported(num_chats), is_error=False
+        )

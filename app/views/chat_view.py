@@ -1,10 +1,9 @@
 """The Chat page: list of chats, messages, composer, and cards about the last answer."""
 
-from PySide6.QtCore import Qt, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QResizeEvent
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
-    QMessageBox,
     QStackedLayout,
     QVBoxLayout,
     QWidget,
@@ -17,7 +16,6 @@ from app.state.stages import Stage
 from app.text import drive_phrases, phrases
 from app.text.errors import sentence
 from app.text.monitor_words import LiveWords
-from app.text.view_words import LinkWords
 from app.text.words import ChatWords, ModelWords, ShellWords, StripWords
 from app.theme.palette import Palette
 from app.views.answer_cards import AnswerCards
@@ -25,6 +23,7 @@ from app.views.chat_files import ChatFiles
 from app.views.chat_list import ChatList
 from app.views.composer import Composer
 from app.views.empty_state import EmptyState
+from app.views.link_dialog import ask_to_open
 from app.views.message_list import MessageList
 from app.views.notice_bar import NoticeBar, NoticeSource
 from app.views.progress_text import progress_name
@@ -52,7 +51,7 @@ class ChatView(QWidget):
         self.setProperty("look", "page")
         self.chat_list = ChatList(palette)
         self.messages = MessageList(palette, self._note)
-        self.composer = Composer()
+        self.composer = Composer(palette)
         self.notice = NoticeBar(palette)
         self.files = ChatFiles(chat, self.notice, self)
         self._empty = EmptyState()
@@ -77,6 +76,7 @@ class ChatView(QWidget):
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self.chat_list.show_palette(palette)
+        self.composer.show_palette(palette)
         self.messages.show_palette(palette)
         self.notice.show_palette(palette)
         self.cards.show_palette(palette)
@@ -126,10 +126,13 @@ class ChatView(QWidget):
         self.composer.sent.connect(self._on_sent)
         self.composer.stopped.connect(chat.stop)
         self.composer.changed.connect(chat.set_draft)
+        self.composer.new_chat_wanted.connect(self._on_move_wanted)
+        self.composer.longer_context_wanted.connect(self.models_wanted)
+        chat.prompt_count.changed.connect(self._show_context)
         self.messages.regenerate_wanted.connect(self._on_regenerate_wanted)
         self.messages.edit_wanted.connect(self._on_edit_wanted)
         self.messages.variant_wanted.connect(chat.show_variant)
-        self.messages.link_clicked.connect(self._on_link_clicked)
+        self.messages.link_clicked.connect(lambda address: ask_to_open(self, address))
         self._empty.acted.connect(self.models_wanted)
         self.cards.map_clicked.connect(self.monitor_wanted)
 
@@ -164,10 +167,19 @@ class ChatView(QWidget):
             is_answering=chat.is_answering,
             hint=ChatWords.ASK if has_model else ChatWords.ASK_UNLOADED,
         )
-        self.composer.show_context(chat.context_used_tokens, chat.context_tokens)
+        self._show_context()
         self.messages.show_can_ask(chat.can_ask)
         progress = chat.prompt_progress
         self.messages.show_progress(phrases.prompt_line(*progress) if progress else "")
+
+    def _show_context(self) -> None:
+        chat = self._chat
+        self.composer.show_context(
+            chat.context_used_tokens,
+            chat.context_tokens,
+            chat.prompt_count.num_tokens,
+            has_chat=bool(chat.messages),
+        )
 
     def _show_stage(self) -> None:
         session = self._session
@@ -236,6 +248,15 @@ class ChatView(QWidget):
         self._chat.new_chat()
         self.focus_question()
 
+    def _on_move_wanted(self) -> None:
+        """Ask in a new chat what is too long for this one."""
+        draft = self._chat.draft
+        self._chat.set_draft("")
+        self._chat.new_chat()
+        self._chat.set_draft(draft)
+        self.composer.show_draft(draft)
+        self.focus_question()
+
     def _on_chat_chosen(self, chat_id: int) -> None:
         self.notice.clear()
         self._chat.open_chat(chat_id)
@@ -260,20 +281,6 @@ class ChatView(QWidget):
         if text and self._chat.edit_question(message_id, text):
             self.notice.clear(NoticeSource.ANSWER)
             self.messages.follow()
-
-    def _on_link_clicked(self, address: str) -> None:
-        url = QUrl(address)
-        if url.scheme() not in ("http", "https", "mailto"):
-            return
-        box = QMessageBox(self)
-        box.setText(LinkWords.TITLE)
-        box.setInformativeText(address)
-        box.setTextFormat(Qt.TextFormat.PlainText)
-        go = box.addButton(LinkWords.OPEN, QMessageBox.ButtonRole.AcceptRole)
-        box.addButton(LinkWords.KEEP, QMessageBox.ButtonRole.RejectRole)
-        box.exec()
-        if box.clickedButton() is go:
-            QDesktopServices.openUrl(url)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Give the text the room it needs."""

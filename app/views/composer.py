@@ -1,46 +1,63 @@
-"""Where a question is written and sent, and an answer stopped."""
+"""Where a question is written and sent, files are added, and an answer is stopped."""
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from pathlib import Path
 
-from app.text import phrases
+from PySide6.QtCore import QMimeData, Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.text import chat_phrases, phrases
+from app.text.view_words import DialogWords
 from app.text.words import ChatWords
 from app.theme import metrics
-from app.views.pieces import button, label
+from app.theme.palette import Palette
+from app.views.pieces import IconButton, button, label, set_look
 from app.views.question_field import QuestionField
+
+_WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
+"""Dropped files of a model belong to the window, which looks for their folder."""
 
 
 class Composer(QWidget):
-    """The question field with its button and the context meter."""
+    """The question field with its buttons, the context meter, and choices when that is full."""
 
     sent = Signal(str)
     stopped = Signal()
     changed = Signal(str)
     """The draft as it is now."""
+    new_chat_wanted = Signal()
+    """Ask this in a new chat."""
+    longer_context_wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setMaximumWidth(metrics.TEXT_COLUMN_WIDTH)
+        self.setAcceptDrops(True)
         self.field = QuestionField(is_enter_sending=True)
         self.edit = self.field.edit
         self.edit.setProperty("look", "composer")
         self.edit.setFixedHeight(76)
         self.field.sent.connect(self._send)
         self.field.changed.connect(self._on_changed)
-        self._meter = label("", "dim")
+        self.attach_button = IconButton("attach", ChatWords.ATTACH, palette)
+        self.attach_button.clicked.connect(self._ask_for_files)
+        self.meter = label("", "dim", is_wrapping=True)
         self.send_button = button(ChatWords.SEND, "primary")
         self.send_button.clicked.connect(self._send)
         self.stop_button = button(ChatWords.STOP)
         self.stop_button.clicked.connect(self.stopped)
         below = QHBoxLayout()
-        below.addWidget(self._meter, 1)
+        below.addWidget(self.attach_button)
+        below.addWidget(self.meter, 1)
         below.addWidget(self.stop_button)
         below.addWidget(self.send_button)
+        self.choices = self._make_choices()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(10)
         layout.addWidget(self.field)
         layout.addLayout(below)
+        layout.addWidget(self.choices)
         self._can_ask = False
         self.show_state(can_ask=False, is_answering=False, hint=ChatWords.ASK_UNLOADED)
 
@@ -59,10 +76,42 @@ class Composer(QWidget):
         """Show the draft of another chat."""
         self.field.show_text(text)
 
-    def show_context(self, used_tokens: int, context_tokens: int) -> None:
-        """Show how full the context is."""
-        text = phrases.context_line(used_tokens, context_tokens) if context_tokens else ""
-        self._meter.setText(text)
+    def show_context(
+        self, used_tokens: int, context_tokens: int, prompt_tokens: int | None, *, has_chat: bool
+    ) -> None:
+        """Show how full the context is, and would be with the question where that was counted.
+
+        ``has_chat`` says whether a new chat would make room.
+        """
+        is_full = prompt_tokens is not None and prompt_tokens >= context_tokens > 0
+        set_look(self.meter, "look", "problem" if is_full else "dim")
+        self.choices.setVisible(is_full)
+        self.new_chat_button.setVisible(has_chat)
+        if not context_tokens:
+            self.meter.setText("")
+        elif prompt_tokens is None:
+            self.meter.setText(phrases.context_line(used_tokens, context_tokens))
+        else:
+            self.meter.setText(chat_phrases.counted_line(prompt_tokens, context_tokens))
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        self.attach_button.show_palette(palette)
+
+    def _make_choices(self) -> QWidget:
+        """Return what can be done about a question that is too long."""
+        self.new_chat_button = button(ChatWords.MOVE_TO_NEW)
+        self.new_chat_button.clicked.connect(self.new_chat_wanted)
+        self.longer_button = button(ChatWords.LONGER_CONTEXT)
+        self.longer_button.clicked.connect(self.longer_context_wanted)
+        holder = QWidget()
+        row = QHBoxLayout(holder)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.new_chat_button)
+        row.addWidget(self.longer_button)
+        row.addStretch(1)
+        holder.hide()
+        return holder
 
     def _show_send(self) -> None:
         self.send_button.setEnabled(self._can_ask and not self.field.is_empty())
@@ -75,3 +124,28 @@ class Composer(QWidget):
         text = self.field.text().strip()
         if text and self._can_ask:
             self.sent.emit(text)
+
+    def _ask_for_files(self) -> None:
+        paths, _ = QFileDialog.getOpenFileNames(self, DialogWords.ATTACH_TITLE)
+        for path in paths:
+            self.field.attach(Path(path))
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Welcome files of text; what else is dragged is the window's."""
+        if _text_files(event.mimeData()):
+            event.acceptProposedAction()
+        else:
+            event.ignore()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Add the files to the question."""
+        for path in _text_files(event.mimeData()):
+            self.field.attach(path)
+        event.acceptProposedAction()
+
+
+def _text_files(data: QMimeData) -> list[Path]:
+    """Return the files of a drag if all could be text; none otherwise."""
+    paths = [Path(url.toLocalFile()) for url in data.urls() if url.isLocalFile()]
+    is_text = all(path.is_file() and path.suffix.lower() not in _WEIGHTS for path in paths)
+    return paths if is_text and len(paths) == len(data.urls()) else []

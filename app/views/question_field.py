@@ -1,10 +1,13 @@
 """A field for a question; a long text is kept beside it, where it costs nothing to draw."""
 
+from pathlib import Path
+
 from PySide6.QtCore import QMimeData, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
-from app.text import phrases
+from app.state.text_file import TextFileError, as_part_of_question, read_text_file
+from app.text import chat_phrases
 from app.text.view_words import DialogWords
 from app.text.words import ChatWords
 from app.views.pieces import button, label
@@ -73,7 +76,7 @@ class QuestionField(QWidget):
         inside.setContentsMargins(12, 4, 8, 4)
         inside.addWidget(self._chip_text, 1)
         inside.addWidget(self.take_out_button)
-        self._refusal = label("", "error", is_wrapping=True)
+        self._refusal = label("", "problem", is_wrapping=True)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(6)
@@ -118,6 +121,19 @@ class QuestionField(QWidget):
         self.edit.setTextCursor(cursor)
         self._show_chip()
 
+    def attach(self, path: Path) -> None:
+        """Have a text file go with the question, or say why it cannot."""
+        try:
+            file = read_text_file(path)
+        except TextFileError as error:
+            self._refuse(chat_phrases.not_attached(path.name, error))
+        else:
+            self._on_pasted(as_part_of_question(file))
+
+    def _refuse(self, text: str) -> None:
+        self._refusal.setText(text)
+        self._refusal.show()
+
     def _keep(self, text: str) -> None:
         self._kept = text
         self._show_chip()
@@ -125,16 +141,13 @@ class QuestionField(QWidget):
 
     def _show_chip(self) -> None:
         self._chip.setVisible(bool(self._kept))
-        self._chip_text.setText(phrases.pasted(self._kept) if self._kept else "")
+        self._chip_text.setText(chat_phrases.pasted(self._kept) if self._kept else "")
 
     def _on_pasted(self, text: str) -> None:
         """Keep a long text beside the field, if a question can be so long."""
         num_characters = self.edit.num_characters() + len(self._kept) + len(text)
         if num_characters > MAX_QUESTION_CHARACTERS:
-            self._refusal.setText(
-                phrases.question_too_long(num_characters, MAX_QUESTION_CHARACTERS)
-            )
-            self._refusal.show()
+            self._refuse(chat_phrases.question_too_long(num_characters, MAX_QUESTION_CHARACTERS))
             return
         self._keep(_JOINT.join(part for part in (self._kept, text) if part))
 

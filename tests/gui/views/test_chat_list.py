@@ -1,6 +1,5 @@
 """The list of chats: pinned ones, their menu, and files with chats."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QListWidget, QMenu, QToolButton
 from pytestqt.qtbot import QtBot
 
-from app.state.chat import ChatState
 from app.state.chat_values import ChatHeading
 from app.theme.palette import DARK, LIGHT
 from app.views.chat_list import ChatList
@@ -25,16 +23,6 @@ def chats(qtbot: QtBot) -> ChatList:
     qtbot.addWidget(view)
     view.show_chats(CHATS, 8, is_searching=False)
     return view
-
-
-@pytest.fixture
-def page(stage: MonitorStage, tmp_path: Path, qtbot: QtBot) -> Iterator[ChatView]:
-    state = ChatState(tmp_path / "chats.db", stage.monitor.session, stage.monitor.settings)
-    view = ChatView(state, stage.monitor, LIGHT)
-    qtbot.addWidget(view)
-    view.resize(1200, 700)
-    yield view
-    state.close()
 
 
 def act(menu: QMenu, name: str) -> None:

@@ -5,6 +5,7 @@ from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
+from app.theme.palette import LIGHT
 from app.views.composer import Composer
 from app.views.question_field import (
     MAX_EDITED_CHARACTERS,
@@ -25,7 +26,7 @@ def paste(field: QuestionField, text: str) -> None:
 
 @pytest.fixture
 def composer(qtbot: QtBot) -> Composer:
-    composer = Composer()
+    composer = Composer(LIGHT)
     qtbot.addWidget(composer)
     composer.show_state(can_ask=True, is_answering=False, hint="")
     composer.show()

@@ -1,0 +1,76 @@
+"""Words with numbers and names about writing a question, and about chats in files."""
+
+import re
+
+from app.state.text_file import MAX_FILE_BYTES, TextFileError, TextFileProblem
+from app.text.phrases import context_line
+from app.text.translate import tr, trn
+from app.text.units import count, size
+
+_FENCE = re.compile(r"`{3,}\w*")
+
+
+def counted_line(prompt_tokens: int, context_tokens: int) -> str:
+    """The meter while a question is written: what it and the chat before it take together."""
+    if prompt_tokens < context_tokens:
+        return tr("{count} with this question").format(
+            count=context_line(prompt_tokens, context_tokens)
+        )
+    return tr(
+        "With this question the chat has {count} tokens; "
+        "the context has room for {most} and an answer"
+    ).format(count=count(prompt_tokens), most=count(max(0, context_tokens - 1)))
+
+
+def question_too_long(num_characters: int, max_characters: int) -> str:
+    """Why a text was not taken into a question."""
+    return tr(
+        "That would be {number} characters. A question can have {most} at most; ask about a part."
+    ).format(number=count(num_characters), most=count(max_characters))
+
+
+def pasted(text: str) -> str:
+    """A text that goes with a question: ``Goes with it, 12,345 characters: “Once upon…”``."""
+    beginning = " ".join(_FENCE.sub(" ", text[:200]).split())[:60]
+    return tr("Goes with it, {number} characters: “{beginning}…”").format(
+        number=count(len(text)), beginning=beginning
+    )
+
+
+def not_attached(name: str, error: TextFileError) -> str:
+    """Why a file was not taken into a question, and what to do."""
+    texts = {
+        TextFileProblem.UNREADABLE: tr(
+            "{name} cannot be read ({reason}). Check that it is there, or choose another file."
+        ),
+        TextFileProblem.TOO_LARGE: tr(
+            "{name} is larger than {most}, too long for a question. Paste the part you ask about."
+        ),
+        TextFileProblem.NOT_TEXT: tr(
+            "{name} is no text file. Save it as plain text first, or paste the words."
+        ),
+        TextFileProblem.EMPTY: tr("{name} has no words in it. Choose another file."),
+    }
+    return texts[error.problem].format(name=name, reason=error.reason, most=size(MAX_FILE_BYTES))
+
+
+def imported(num_chats: int) -> str:
+    """Said when the chats of a file are in the list: ``12 chats were brought in.``."""
+    return trn("{count} chat was brought in.", "{count} chats were brought in.", num_chats).format(
+        count=count(num_chats)
+    )
+
+
+def not_imported(path: str) -> str:
+    """Why the chats of a file were not taken; the details say what it holds."""
+    return tr(
+        "No chats were found in {path}. Choose a JSON file that Larder saved, or the export of "
+        "another chat program (often named conversations.json)."
+    ).format(path=path)
+
+
+def unreadable(path: str, reason: str) -> str:
+    """A file that a person chose cannot be read."""
+    return tr(
+        "{path} cannot be read ({reason}). Check that it is still there, or choose another."
+    ).format(path=path, reason=reason)

@@ -1,0 +1,132 @@
+"""Files that go with a question, its tokens, and what to do when they are too many."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QFileDialog
+from pytestqt.qtbot import QtBot
+
+from app.theme.palette import DARK, LIGHT
+from app.views.chat_view import ChatView
+from app.views.composer import Composer
+from runtime.protocol.messages import CountTokens, TokensCounted
+from tests.gui.state.test_chat import talk
+from tests.support.monitor_stage import MonitorStage
+
+FULL = "With this question the chat has 4,096 tokens; the context has room for 4,095 and an answer"
+
+
+@pytest.fixture
+def composer(qtbot: QtBot) -> Composer:
+    composer = Composer(LIGHT)
+    qtbot.addWidget(composer)
+    composer.show_state(can_ask=True, is_answering=False, hint="")
+    composer.show()
+    return composer
+
+
+def drop(composer: Composer, *paths: Path) -> bool:
+    """Drag files over the composer and let them go; return whether they were welcome."""
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    action, left, none = (
+        Qt.DropAction.CopyAction,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    enter = QDragEnterEvent(QPoint(5, 5), action, data, left, none)
+    composer.dragEnterEvent(enter)
+    if enter.isAccepted():
+        composer.dropEvent(QDropEvent(QPointF(5, 5), action, data, left, none))
+    return enter.isAccepted()
+
+
+def test_dropped_text_goes_with_the_question(composer: Composer, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.csv", tmp_path / "two.txt"
+    one.write_text("a,b\n1,2\n", encoding="utf-8")
+    two.write_text("more", encoding="utf-8")
+    composer.edit.setPlainText("Sum this up")
+    assert drop(composer, one, two)
+    assert composer.field.text() == (
+        "Sum this up\n\none.csv:\n\n```csv\na,b\n1,2\n```\n\ntwo.txt:\n\n```txt\nmore\n```"
+    )
+    assert composer.send_button.isEnabled()
+    composer.field.take_out_button.click()
+    assert composer.field.text() == "Sum this up"
+
+
+def test_folders_and_weights_are_left_to_the_window(composer: Composer, tmp_path: Path) -> None:
+    weights = tmp_path / "model.SAFETENSORS"
+    weights.write_bytes(b"x")
+    assert not drop(composer, tmp_path)
+    assert not drop(composer, weights)
+    assert not drop(composer)
+
+
+def test_chosen_file_that_is_no_text_is_refused_in_words(
+    composer: Composer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "photo.png"
+    place.write_bytes(b"\x89PNG\x00")
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(place)], ""))
+    composer.attach_button.click()
+    assert composer.field.refusal() == (
+        "photo.png is no text file. Save it as plain text first, or paste the words."
+    )
+    assert composer.field.is_empty()
+    before = composer.attach_button.icon().cacheKey()
+    composer.show_palette(DARK)
+    assert composer.attach_button.icon().cacheKey() != before
+
+
+@pytest.mark.parametrize(
+    ("prompt_tokens", "context_tokens", "told", "is_full"),
+    [
+        (None, 0, "", False),
+        (7, 0, "", False),
+        (None, 4096, "120 of 4,096 tokens", False),
+        (300, 4096, "300 of 4,096 tokens with this question", False),
+        (
+            4096,
+            4096,
+            FULL,
+            True,
+        ),
+    ],
+)
+def test_meter_tells_what_the_question_takes(
+    composer: Composer, prompt_tokens: int | None, context_tokens: int, told: str, is_full: bool
+) -> None:
+    composer.show_context(120, context_tokens, prompt_tokens, has_chat=True)
+    assert composer.meter.text() == told
+    assert composer.choices.isVisible() == is_full
+
+
+def test_question_too_long_for_its_chat_is_asked_in_a_new_one(
+    page: ChatView, stage: MonitorStage, qtbot: QtBot
+) -> None:
+    talk(page._chat, stage.client, "one", "first")
+    page.show()
+    page.composer.edit.setPlainText("a long question")
+    qtbot.waitUntil(lambda: stage.client.count(CountTokens) == 1)
+    request_id = stage.client.last(CountTokens).request_id
+    count = TokensCounted(request_id=request_id, prompt_tokens=5000, context_tokens=4096)
+    stage.client.answer(count)
+    assert page.composer.choices.isVisible()
+    with qtbot.waitSignal(page.models_wanted):
+        page.composer.longer_button.click()
+    page.composer.new_chat_button.click()
+    assert page._chat.messages == []
+    assert page._chat.draft == "a long question"
+    assert page.composer.field.text() == "a long question"
+    assert not page.composer.choices.isVisible()
+    qtbot.waitUntil(lambda: stage.client.count(CountTokens) == 2)
+    request_id = stage.client.last(CountTokens).request_id
+    count = TokensCounted(request_id=request_id, prompt_tokens=4500, context_tokens=4096)
+    stage.client.answer(count)
+    assert page.composer.choices.isVisible()
+    assert page.composer.new_chat_button.isHidden(), "this is a new chat already"
+    page._chat.open_chat(page._chat.chats[0].chat_id)
+    assert page.composer.field.text() == "", "the question has moved"
