@@ -18,6 +18,7 @@ from app.state.folders import AppFolders, app_folders, demo_folder, usual_roots
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
 from app.state.live_budgets import LiveBudgets
+from app.state.model_removal import ModelRemoval, RemovalResult
 from app.state.monitor import Monitor
 from app.state.session import Session
 from app.state.settings import SettingsState
@@ -25,6 +26,7 @@ from app.state.stages import Stage
 from app.state.telemetry import TelemetryState
 from app.state.telemetry_watch import TelemetryWatch
 from app.text.errors import sentence
+from app.text.library_words import removal_line
 from app.text.notices import chat_notice, setting_notice
 from app.text.words import SettingWords, ShellWords, StripWords
 from app.theme.apply import application_icon, apply_theme, load_fonts, palette_for
@@ -66,6 +68,9 @@ class Program(QObject):
         self.session = Session(self.client, self.settings, self.library, self)
         self.library_search = LibrarySearch(
             self.client, self.settings, self.library, usual_roots(environment), self
+        )
+        self.removal = ModelRemoval(
+            self.client, self.session, self.library, self.library_search, parent=self
         )
         self.chat = ChatState(self.folders.chats_file, self.session, self.settings, self)
         self.telemetry = TelemetryState(self)
@@ -149,7 +154,9 @@ class Program(QObject):
     def _make_models(self) -> QWidget:
         from app.views.models_view import ModelsView
 
-        view = ModelsView(self.library, self.library_search, self.session, self._palette)
+        view = ModelsView(
+            self.library, self.library_search, self.removal, self.session, self._palette
+        )
         view.start_clicked.connect(lambda: self.window.show_page(Page.CHAT))
         self._drop.hover_changed.connect(view.drop_zone.show_hover)
         self.window.open_wanted.connect(view.drop_zone.choose)
@@ -200,6 +207,7 @@ class Program(QObject):
                 NoticeSource.DROP, ShellWords.DROP_ONLY_FOLDERS, is_error=False
             )
         )
+        self.removal.ended.connect(self._on_removal_ended)
         window.new_chat_wanted.connect(self._on_new_chat_wanted)
         window.stop_wanted.connect(self._on_stop_wanted)
         window.search_wanted.connect(self._on_search_wanted)
@@ -261,6 +269,11 @@ class Program(QObject):
     def _on_answer_ended(self) -> None:
         self.window.strip.show_answer(
             self.chat_view.last_stats() if self.session.loaded is not None else None
+        )
+
+    def _on_removal_ended(self, result: RemovalResult) -> None:
+        self.window.notice.show_notice(
+            NoticeSource.REMOVED, removal_line(result), is_error=bool(result.refused)
         )
 
     def _on_remedy_wanted(self, remedy: Remedy) -> None:

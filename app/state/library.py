@@ -101,6 +101,11 @@ class LibraryState(QObject):
             self._entries.pop(key, None)
         self._save_and_tell()
 
+    def remove(self, folder: str) -> None:
+        """Take off the list what is no longer there."""
+        self._entries.pop(model_key(folder), None)
+        self._save_and_tell()
+
     def begin_search(self) -> None:
         """Take note that from now on found is what this search finds."""
         self._found = set()

@@ -133,6 +133,10 @@ class LibrarySearch(QObject):
             self._is_quiet = True
             self._want([*away, *self._library.missing_folders])
 
+    def look_at(self, folder: str) -> None:
+        """Look at one model anew, because something about it changed."""
+        self._want([*self._waiting, folder])
+
     def cancel(self) -> None:
         """Stop looking; what was found stays."""
         self._waiting.clear()

@@ -2,16 +2,18 @@
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.folders import same_folder
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
+from app.state.model_removal import ModelRemoval, Removal
 from app.text import phrases
-from app.text.library_words import LibraryWords, searching_line
+from app.text.library_words import LibraryWords, more_models, searching_line
 from app.text.words import ModelWords
 from app.theme import metrics
 from app.theme.palette import Palette
+from app.views.delete_dialog import DeleteDialog
 from app.views.drop_zone import DropZone
 from app.views.model_card import ModelCard
 from app.views.pieces import button, label
@@ -19,8 +21,12 @@ from app.views.roots_card import RootsCard
 
 LOOK_INTERVAL_MS = 10_000
 """How often drives that are away are looked for while the list is seen."""
-CARDS_AT_ONCE = 25
+CARDS_AT_ONCE = 10
 """More new cards in one go would hold up the window."""
+CARDS_SHOWN = 40
+"""More are shown where a person asks for them: each makes laying out the page longer."""
+NUM_TO_FILTER = 10
+"""A list with more models has a field to find one in it."""
 _GATHER_MS = 20
 
 
@@ -33,20 +39,28 @@ class LibraryView(QWidget):
         self,
         library: LibraryState,
         search: LibrarySearch,
+        removal: ModelRemoval,
         palette: Palette,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._library = library
         self._search = search
+        self._removal = removal
         self._palette = palette
         self._loaded_folder = self._current_folder = ""
         self._cards: dict[str, ModelCard] = {}
+        self._num_shown = CARDS_SHOWN
         self._summary = label("", "dim")
         self._line = label("", "dim")
         self.look_button = button(LibraryWords.LOOK_AGAIN, "quiet")
         self.places_button = button(LibraryWords.PLACES, "quiet")
         self.places_button.setCheckable(True)
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText(LibraryWords.FILTER)
+        self.filter.setAccessibleName(LibraryWords.FILTER)
+        self.filter.setClearButtonEnabled(True)
+        self.more_button = button("")
         self.roots_card = RootsCard(palette)
         self.roots_card.hide()
         self.drop_zone = DropZone()
@@ -61,11 +75,14 @@ class LibraryView(QWidget):
         self._look.setInterval(LOOK_INTERVAL_MS)
         self._look.timeout.connect(search.look_for_missing)
         self.look_button.clicked.connect(self._on_look_clicked)
+        self.filter.textChanged.connect(self._on_filter_changed)
+        self.more_button.clicked.connect(self._on_more_clicked)
         self.places_button.toggled.connect(self.roots_card.setVisible)
         self.roots_card.root_added.connect(search.add_root)
         self.roots_card.root_removed.connect(search.remove_root)
         library.changed.connect(self._gather.start)
         search.changed.connect(self._show_search)
+        removal.weighed.connect(self._on_weighed)
         self._show_cards()
         self._show_search()
 
@@ -79,7 +96,9 @@ class LibraryView(QWidget):
         column.setContentsMargins(0, 0, 4, 0)
         column.setSpacing(metrics.GAP)
         column.addWidget(self.roots_card)
+        column.addWidget(self.filter)
         column.addLayout(self._list)
+        column.addWidget(self.more_button)
         column.addStretch(1)
         scroll = QScrollArea()
         scroll.setWidgetResizable(True)
@@ -123,7 +142,18 @@ class LibraryView(QWidget):
 
     def _show_cards(self) -> None:
         """Bring the cards in line with the list; many new ones come in several goes."""
-        models = self._library.models
+        all_models = self._library.models
+        num_bytes = sum(model.report.file_bytes for model in all_models if model.report is not None)
+        summary = phrases.library_summary(len(all_models), num_bytes) if all_models else ""
+        self._summary.setText(summary)
+        self.filter.setVisible(len(all_models) > NUM_TO_FILTER)
+        part = self.filter.text().strip().casefold() if len(all_models) > NUM_TO_FILTER else ""
+        models = [model for model in all_models if part in model.name.casefold()]
+        num_more = len(models) - self._num_shown
+        self.more_button.setVisible(num_more > 0)
+        self.more_button.setText(more_models(num_more))
+        self.more_button.setAccessibleName(self.more_button.text())
+        models = models[: self._num_shown]
         wanted = {model.folder for model in models}
         for folder in [folder for folder in self._cards if folder not in wanted]:
             card = self._cards.pop(folder)
@@ -149,13 +179,13 @@ class LibraryView(QWidget):
                 self._list.insertWidget(len(cards), card)
             cards[model.folder] = card
         self._cards = cards
-        num_bytes = sum(model.report.file_bytes for model in models if model.report is not None)
-        self._summary.setText(phrases.library_summary(len(models), num_bytes) if models else "")
 
     def _new_card(self) -> ModelCard:
         card = ModelCard(self._palette)
         card.chosen.connect(self.model_chosen)
         card.forget_wanted.connect(self._library.forget)
+        card.delete_wanted.connect(self._removal.ask)
+        card.can_delete = self._removal.can_remove
         return card
 
     def _show_search(self) -> None:
@@ -171,6 +201,24 @@ class LibraryView(QWidget):
         self.look_button.setAccessibleName(name)
         self.look_button.setEnabled(not search.is_cancelling)
         self.roots_card.show_roots(search.roots)
+
+    def _on_weighed(self, removal: Removal) -> None:
+        """Ask the person what should go."""
+        dialog = DeleteDialog(removal, self)
+        dialog.accepted.connect(
+            lambda: self._removal.carry_out(
+                removal, is_model_wanted=dialog.is_model_wanted, copies=dialog.copies_wanted
+            )
+        )
+        dialog.open()
+
+    def _on_filter_changed(self) -> None:
+        self._num_shown = CARDS_SHOWN
+        self._gather.start()
+
+    def _on_more_clicked(self) -> None:
+        self._num_shown += CARDS_SHOWN
+        self._gather.start()
 
     def _on_look_clicked(self) -> None:
         if self._search.is_searching:

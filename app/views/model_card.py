@@ -1,5 +1,7 @@
 """One known model in the list: name, state, size, where it would lie."""
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QPoint, Qt, QUrl, Signal
 from PySide6.QtGui import QContextMenuEvent, QDesktopServices, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu
@@ -7,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu
 from app.state.library import KnownModel
 from app.text import phrases, units
 from app.text.errors import sentence
-from app.text.library_words import LibraryWords, prepared_line
+from app.text.library_words import DeleteWords, LibraryWords, prepared_line
 from app.text.words import ModelWords
 from app.theme.palette import Palette
 from app.views.pieces import Card, button, label, set_look
@@ -19,10 +21,13 @@ class ModelCard(Card):
 
     chosen = Signal(str)
     forget_wanted = Signal(str)
+    delete_wanted = Signal(str)
 
     def __init__(self, palette: Palette) -> None:
         super().__init__()
         self._shown: tuple[KnownModel, bool, bool] | None = None
+        self.can_delete: Callable[[str], bool] = lambda _: False
+        """Whether a model may be deleted now; asked when the menu is opened."""
         self._name = label("", "heading")
         self._state = label("", "dim")
         self._line = label("", "dim", is_wrapping=True)
@@ -108,6 +113,10 @@ class ModelCard(Card):
             menu.addAction(LibraryWords.FORGET).triggered.connect(
                 lambda: self.forget_wanted.emit(folder)
             )
+            can_delete = self.can_delete(folder)
+            delete = menu.addAction(DeleteWords.DELETE if can_delete else DeleteWords.UNLOAD_FIRST)
+            delete.setEnabled(can_delete)
+            delete.triggered.connect(lambda: self.delete_wanted.emit(folder))
         return menu
 
     def _show_menu(self, place: QPoint) -> None:

@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
+from app.state.model_removal import ModelRemoval
 from app.state.session import Session
 from app.state.stages import Stage
 from app.text.words import ModelWords
@@ -27,6 +28,7 @@ class ModelsView(QWidget):
         self,
         library: LibraryState,
         search: LibrarySearch,
+        removal: ModelRemoval,
         session: Session,
         palette: Palette,
         parent: QWidget | None = None,
@@ -35,7 +37,7 @@ class ModelsView(QWidget):
         self._search = search
         self._session = session
         self.setProperty("look", "page")
-        self.library_view = LibraryView(library, search, palette)
+        self.library_view = LibraryView(library, search, removal, palette)
         self.drop_zone = self.library_view.drop_zone
         self.candidate_view = CandidateView(palette)
         self._empty = EmptyState()

@@ -26,6 +26,7 @@ class NoticeSource(enum.Enum):
     SETTINGS = "settings"
     DROP = "drop"
     DELETED = "deleted"
+    REMOVED = "removed"
 
 
 class NoticeRow(QFrame):

@@ -6,19 +6,21 @@ from pathlib import Path
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QAction, QDesktopServices
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
+from app.state.model_removal import ModelRemoval, RemovalResult
 from app.state.session import Session
 from app.state.settings import SettingsState
-from app.text.library_words import LibraryWords
+from app.text.library_words import DeleteWords, LibraryWords, removal_line, weight_line
 from app.text.words import ModelWords
 from app.theme.palette import DARK, LIGHT
 from app.views import library_view as library_view_module
+from app.views.delete_dialog import DeleteDialog
 from app.views.models_view import ModelsView
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.messages import (
@@ -28,11 +30,13 @@ from runtime.protocol.messages import (
     ModelInspected,
     ModelsFound,
     ModelsSearched,
+    ModelWeighed,
     RootSearched,
     SearchCancelled,
+    WeighModel,
 )
 from runtime.protocol.model import ModelReport, PreparedCopy
-from runtime.protocol.search import RootState
+from runtime.protocol.search import DeletionObstacle, FolderWeight, RootState
 from runtime.protocol.values import WeightFormat
 from tests.gui.text.test_units import plain
 from tests.support.fake_client import FakeClient
@@ -57,12 +61,32 @@ class Page:
         self.library = LibraryState(folder / "library.json")
         self.session = Session(self.client, self.settings, self.library)
         self.search = LibrarySearch(self.client, self.settings, self.library)
+        self.trash: list[str] = []
+        self.removal = ModelRemoval(
+            self.client, self.session, self.library, self.search, self._move
+        )
         self.session.start()
         self.client.open()
-        self.view = ModelsView(self.library, self.search, self.session, LIGHT)
+        self.view = ModelsView(self.library, self.search, self.removal, self.session, LIGHT)
         self.list = self.view.library_view
         qtbot.addWidget(self.view)
         self.view.resize(1276, 800)
+
+    def _move(self, path: str) -> bool:
+        self.trash.append(path)
+        return True
+
+    def ask_to_delete(self, weight: FolderWeight) -> DeleteDialog:
+        """Choose *Delete* in the menu of the first card; return the question."""
+        (action,) = self._delete_actions()
+        action.trigger()
+        request_id = self.client.last(WeighModel).request_id
+        self.client.answer(ModelWeighed(request_id=request_id, weight=weight))
+        return self.view.findChildren(DeleteDialog)[-1]
+
+    def _delete_actions(self) -> list[QAction]:
+        actions = self.list.cards[0].menu().actions()
+        return [action for action in actions if action.text() == DeleteWords.DELETE]
 
     def found(self, *reports: ModelReport, num_folders: int = 12) -> None:
         self.client.answer(
@@ -243,10 +267,100 @@ def test_folder_of_several_models_can_be_listed_whole(page: Page) -> None:
     assert page.session.candidate is None
 
 
-def test_list_of_very_many_models_comes_in_several_goes(page: Page, qtbot: QtBot) -> None:
+def test_list_of_very_many_models_comes_in_several_goes_and_can_be_filtered(
+    page: Page, qtbot: QtBot
+) -> None:
     for start in range(0, 300, 20):
         numbers = range(start, start + 20)
         page.found(*(some_report(f"{DRIVE}/{n:03}", f"m{n:03}") for n in numbers))
     assert len(page.names()) <= library_view_module.CARDS_AT_ONCE
-    qtbot.waitUntil(lambda: len(page.names()) == 300)
+    shown_at_first = library_view_module.CARDS_SHOWN
+    qtbot.waitUntil(lambda: len(page.names()) == shown_at_first)
     assert page.names() == sorted(page.names())
+    assert plain(page.list.more_button.text()) == "Show more (260 are not shown)"
+    page.list.more_button.click()
+    qtbot.waitUntil(lambda: len(page.names()) == 2 * shown_at_first)
+    page.list.filter.setText("M29")
+    qtbot.waitUntil(lambda: page.names() == [f"m{n}" for n in range(290, 300)])
+    assert page.list.more_button.isHidden()
+    page.list.filter.clear()
+    qtbot.waitUntil(lambda: len(page.names()) == shown_at_first)
+
+
+COPIES = [
+    PreparedCopy(folder="/p/8", expert_format=WeightFormat.Q8_G32, size_bytes=31 << 30),
+    PreparedCopy(folder="/p/4", expert_format=WeightFormat.Q4_G32, size_bytes=16 << 30),
+]
+WEIGHT = FolderWeight(folder=f"{DRIVE}/one", num_bytes=61 << 30, num_files=19)
+
+
+@pytest.fixture
+def prepared(page: Page, qtbot: QtBot) -> Page:
+    """The page with one model that has two prepared copies."""
+    page.found(msgspec.structs.replace(some_report(f"{DRIVE}/one", "one"), prepared=COPIES))
+    page.searched()
+    qtbot.waitUntil(lambda: page.names() == ["one"])
+    return page
+
+
+def test_delete_asks_what_goes_with_its_size_and_moves_it_to_the_trash(
+    prepared: Page, qtbot: QtBot
+) -> None:
+    dialog = prepared.ask_to_delete(WEIGHT)
+    qtbot.waitUntil(dialog.isVisible)
+    text = shown(dialog)
+    for part in ("61.0 GiB · 19 files", f"{DRIVE}/one", "31.0 GiB", "/p/8", "16.0 GiB"):
+        assert part in text
+    assert plain(dialog.trash.text()) == "Move 61.0 GiB to the trash"
+    dialog.copy_ticks[0][0].setChecked(True)
+    assert plain(dialog.trash.text()) == "Move 92.0 GiB to the trash"
+    assert prepared.trash == []
+    dialog.trash.click()
+    assert prepared.trash == ["/p/8", f"{DRIVE}/one"]
+    qtbot.waitUntil(lambda: prepared.names() == [])
+
+
+def test_delete_of_copies_alone_keeps_the_model(prepared: Page) -> None:
+    dialog = prepared.ask_to_delete(WEIGHT)
+    dialog.model_tick.setChecked(False)
+    assert dialog.trash.text() == DeleteWords.CHOOSE
+    assert not dialog.trash.isEnabled()
+    dialog.copy_ticks[1][0].setChecked(True)
+    dialog.accept()
+    assert prepared.trash == ["/p/4"]
+    assert prepared.names() == ["one"]
+
+
+def test_delete_answered_by_enter_or_escape_keeps_everything(prepared: Page, qtbot: QtBot) -> None:
+    for key in (Qt.Key.Key_Return, Qt.Key.Key_Escape):
+        dialog = prepared.ask_to_delete(WEIGHT)
+        qtbot.waitUntil(dialog.isVisible)
+        with qtbot.waitSignal(dialog.rejected):
+            QTest.keyClick(dialog, key)
+    assert prepared.trash == []
+
+
+def test_delete_past_an_obstacle_offers_the_copies_alone(prepared: Page, qtbot: QtBot) -> None:
+    weight = msgspec.structs.replace(WEIGHT, obstacle=DeletionObstacle.NOT_A_MODEL_ALONE)
+    dialog = prepared.ask_to_delete(weight)
+    qtbot.waitUntil(lambda: DeleteWords.NOT_ALONE in shown(dialog))
+    assert not dialog.model_tick.isEnabled()
+    assert not dialog.model_tick.isChecked()
+    dialog.reject()
+
+
+def test_delete_is_not_offered_while_the_model_loads(prepared: Page) -> None:
+    prepared.session.load_folder(f"{DRIVE}/one")
+    actions = {action.text(): action for action in prepared.list.cards[0].menu().actions()}
+    assert not actions[DeleteWords.UNLOAD_FIRST].isEnabled()
+
+
+def test_words_of_deleting_say_what_stays_and_what_is_free_when() -> None:
+    link = FolderWeight(folder="/l", num_files=1, link_target="/drive/m")
+    assert weight_line(link) == "Only this link goes; the files stay in /drive/m."
+    assert weight_line(msgspec.structs.replace(link, obstacle=DeletionObstacle.NOT_THERE)) == (
+        DeleteWords.NOT_THERE
+    )
+    done = plain(removal_line(RemovalResult("one", 61 << 30, ())))
+    assert done == "one lies in the trash. 61.0 GiB are free once you empty it."
+    assert "/a, /b could not be moved" in removal_line(RemovalResult("one", 0, ("/a", "/b")))

@@ -1,0 +1,53 @@
+"""Finding and deleting models in the window, with a runtime process and the system's trash."""
+
+import os
+from pathlib import Path
+
+from pytestqt.qtbot import QtBot
+
+from app.views.delete_dialog import DeleteDialog
+from app.views.models_view import ModelsView
+from app.views.rail import Page
+from tests.gui.main.conftest import StartWindow
+from tests.support.checkpoint_folders import write_json
+
+WAIT_MS = 30_000
+
+
+def some_model(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    write_json(folder / "config.json", {})
+    (folder / "model.safetensors").write_bytes(b"x" * 3000)
+    return folder
+
+
+def test_models_of_a_place_are_found_and_one_is_deleted_to_the_trash(
+    qtbot: QtBot, start_window: StartWindow, tmp_path: Path
+) -> None:
+    Path(os.environ["XDG_DATA_HOME"]).mkdir(parents=True, exist_ok=True)
+    place = tmp_path / "place"
+    kept = some_model(place / "publisher" / "kept")
+    gone = some_model(place / "publisher" / "gone")
+    program = start_window(is_loading=False).program
+    program.settings.change(model_roots=[str(place)])
+    program.window.show_page(Page.MODELS)
+    view = program.window.page(Page.MODELS)
+    assert isinstance(view, ModelsView)
+
+    def listed() -> list[str]:
+        return sorted(card.model.folder for card in view.library_view.cards)
+
+    qtbot.waitUntil(lambda: listed() == [str(gone), str(kept)], timeout=WAIT_MS)
+    card = next(each for each in view.library_view.cards if each.model.folder == str(gone))
+    card.delete_wanted.emit(str(gone))
+    qtbot.waitUntil(lambda: bool(view.findChildren(DeleteDialog)), timeout=WAIT_MS)
+    (dialog,) = view.findChildren(DeleteDialog)
+    assert gone.exists()
+    dialog.trash.click()
+    qtbot.waitUntil(lambda: listed() == [str(kept)], timeout=WAIT_MS)
+    assert not gone.exists()
+    assert kept.exists()
+    assert "trash" in program.window.notice.text()
+    program.library_search.search()
+    qtbot.waitUntil(lambda: not program.library_search.is_searching, timeout=WAIT_MS)
+    assert listed() == [str(kept)]
