@@ -5,6 +5,7 @@ What was found by measuring stands in ``cost_constants``.
 
 import dataclasses
 import itertools
+import math
 
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.protocol.machine import DeviceReport, MachineReport
@@ -90,7 +91,7 @@ def hit_ratio(num_slots: int, spec: ModelSpec) -> float:
     reuse = chance + (1 - chance) * RECENT_REUSE
     if slots_per_layer <= spec.top_k:
         part = slots_per_layer / spec.top_k
-        return min(part, reuse * part**SMALL_CACHE_POWER)
+        return min(part, reuse * math.pow(part, SMALL_CACHE_POWER))
     share = (slots_per_layer - spec.top_k) / (spec.num_experts - spec.top_k)
     return reuse + (1 - reuse) * _interpolate(share)
 
