@@ -101,7 +101,6 @@ class ModelWords:
     NOT_COMPLETE = Word("cannot run")
     MISSING = Word("the folder is not there")
     NEVER_LOOKED = Word("not looked at yet")
-    FORGET = Word("Take off the list")
     INSPECTING = Word("Reading what the files say…")
     PLANNING = Word("Working out how it fits…")
     RECOMMENDED = Word("recommended")
