@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.state.chat_export import to_json, to_markdown
 from app.state.chat_import import ImportedChat
-from app.state.chat_request import conversation_of
+from app.state.chat_request import conversation_of, told_from_id, told_of
 from app.state.chat_store import ChatStore
 from app.state.chat_titles import title_of
 from app.state.chat_values import AnswerEnd, ChatHeading, Message
@@ -73,6 +73,7 @@ class ChatState(QObject):
         self._chats = self._store.headings()
         self._chat_id: int | None = None
         self._messages: list[Message] = []
+        self._told_from_id = 0
         self._answer: GrowingAnswer | None = None
         self._prompt_progress: tuple[int, int] | None = None
         self._draft = self._store.draft(_NEW_CHAT_DRAFT)
@@ -114,6 +115,12 @@ class ChatState(QObject):
     def messages(self) -> list[Message]:
         """The branch of the open chat that is shown."""
         return self._messages
+
+    @property
+    def num_untold(self) -> int:
+        """How many of the oldest messages the model is not told with the next question."""
+        kept = self._kept()
+        return len(kept) - len(told_of(kept, self._told_from_id, has_more=True))
 
     @property
     def is_answering(self) -> bool:
@@ -262,6 +269,19 @@ class ChatState(QObject):
         self._draft_timer.start()
         self._count_draft()
 
+    def leave_out_oldest(self) -> None:
+        """Tell the model no more of this chat than leaves room for the draft and an answer."""
+        told = told_of(self._kept(), self._told_from_id, has_more=True)
+        size_tokens = self.prompt_count.num_tokens
+        if self._chat_id is not None and told and size_tokens is not None:
+            first = told_from_id(told, self._draft, size_tokens, self.context_tokens)
+            self._tell_from(self._chat_id, first)
+
+    def tell_all(self) -> None:
+        """Tell the model again what was left out."""
+        if self._chat_id is not None:
+            self._tell_from(self._chat_id, 0)
+
     def export_markdown(self, chat_id: int) -> str:
         """Return a chat as Markdown."""
         return to_markdown(self._title_of(chat_id), self._store.messages(chat_id))
@@ -308,8 +328,15 @@ class ChatState(QObject):
         loaded = self._session.loaded
         if loaded is None or not self._draft.strip():
             return []
-        talk = [*self._kept(), Message(0, Role.USER, self._draft)]
+        talk = [*told_of(self._kept(), self._told_from_id, has_more=True)]
+        talk.append(Message(0, Role.USER, self._draft))
         return conversation_of(talk, self._settings.values.system_prompt, loaded.name)
+
+    def _tell_from(self, chat_id: int, message_id: int) -> None:
+        self._store.set_told_from(chat_id, message_id)
+        self._told_from_id = message_id
+        self._count_draft()
+        self.asking_changed.emit()
 
     def _count_draft(self) -> None:
         if self._draft.strip():
@@ -332,7 +359,9 @@ class ChatState(QObject):
         assert chat_id is not None
         assert loaded is not None
         conversation = conversation_of(
-            self._messages, self._settings.values.system_prompt, loaded.name
+            told_of(self._messages, self._told_from_id),
+            self._settings.values.system_prompt,
+            loaded.name,
         )
         self._store.add_message(
             chat_id, self._messages[-1].message_id, Role.ASSISTANT, "", loaded.name
@@ -441,7 +470,9 @@ class ChatState(QObject):
         self.asking_changed.emit()
 
     def _reload(self) -> None:
-        self._messages = self._store.messages(self._chat_id) if self._chat_id is not None else []
+        chat_id = self._chat_id
+        self._messages = self._store.messages(chat_id) if chat_id is not None else []
+        self._told_from_id = self._store.told_from(chat_id) if chat_id is not None else 0
         self.messages_changed.emit()
 
     def _refresh(self) -> None:

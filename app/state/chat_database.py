@@ -8,7 +8,7 @@ from pathlib import Path
 from app.state.json_file import set_aside
 from app.state.thinking import split_thinking
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _BUSY_WAIT_S = 1.0
 """How long the window may wait for another program that writes chats."""
 _MAX_CHECKED_BYTES = 16 << 20
@@ -48,6 +48,8 @@ _MIGRATIONS = (
         WHERE role = 'assistant' AND text LIKE '%think>%';
     """,
     "ALTER TABLE chats ADD COLUMN is_pinned INTEGER NOT NULL DEFAULT 0;",
+    # Older messages are not told to the model.
+    "ALTER TABLE chats ADD COLUMN told_from_id INTEGER NOT NULL DEFAULT 0;",
 )
 _WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, tokenize='trigram')"
 

@@ -91,6 +91,21 @@ class ChatStore:
 
         return self._run(find)
 
+    def told_from(self, chat_id: int) -> int:
+        """Return the id from which on messages are told to the model; 0 tells all."""
+        (found,) = self._run(
+            lambda connection: connection.execute(
+                "SELECT coalesce(max(told_from_id), 0) FROM chats WHERE chat_id=?", (chat_id,)
+            ).fetchone()
+        )
+        return int(found)
+
+    def set_told_from(self, chat_id: int, message_id: int) -> None:
+        """Tell the model messages from this id on only; 0 tells all."""
+        self._change(
+            chat_id, "UPDATE chats SET told_from_id=? WHERE chat_id=?", (message_id, chat_id)
+        )
+
     def new_chat(self, title: str) -> int:
         """Make a chat without messages and return its id."""
         chat_id = self._new_id()

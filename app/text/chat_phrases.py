@@ -74,3 +74,12 @@ def unreadable(path: str, reason: str) -> str:
     return tr(
         "{path} cannot be read ({reason}). Check that it is still there, or choose another."
     ).format(path=path, reason=reason)
+
+
+def untold(num_messages: int) -> str:
+    """Said while the model does not see the beginning of a chat."""
+    return trn(
+        "The model is not told the oldest message of this chat.",
+        "The model is not told the oldest {count} messages of this chat.",
+        num_messages,
+    ).format(count=count(num_messages))

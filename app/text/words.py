@@ -54,6 +54,8 @@ class ChatWords:
     QUESTION = Word("Your question")
     ATTACH = Word("Add a text file (or drop it here)")
     MOVE_TO_NEW = Word("Ask in a new chat")
+    LEAVE_OUT = Word("Leave out the oldest")
+    TELL_ALL = Word("Tell it all again")
     LONGER_CONTEXT = Word("Choose a longer context")
     ANSWER = Word("Answer")
     SEND = Word("Send")

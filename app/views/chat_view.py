@@ -128,6 +128,8 @@ class ChatView(QWidget):
         self.composer.changed.connect(chat.set_draft)
         self.composer.new_chat_wanted.connect(self._on_move_wanted)
         self.composer.longer_context_wanted.connect(self.models_wanted)
+        self.composer.leave_out_wanted.connect(chat.leave_out_oldest)
+        self.composer.tell_all_wanted.connect(chat.tell_all)
         chat.prompt_count.changed.connect(self._show_context)
         self.messages.regenerate_wanted.connect(self._on_regenerate_wanted)
         self.messages.edit_wanted.connect(self._on_edit_wanted)
@@ -178,8 +180,8 @@ class ChatView(QWidget):
             chat.context_used_tokens,
             chat.context_tokens,
             chat.prompt_count.num_tokens,
-            has_chat=bool(chat.messages),
         )
+        self.composer.show_chat(len(chat.messages), chat.num_untold)
 
     def _show_stage(self) -> None:
         session = self._session

@@ -28,6 +28,9 @@ class Composer(QWidget):
     new_chat_wanted = Signal()
     """Ask this in a new chat."""
     longer_context_wanted = Signal()
+    leave_out_wanted = Signal()
+    """Tell the model less of the beginning of the chat."""
+    tell_all_wanted = Signal()
 
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,12 +55,14 @@ class Composer(QWidget):
         below.addWidget(self.stop_button)
         below.addWidget(self.send_button)
         self.choices = self._make_choices()
+        self.untold = self._make_untold()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(10)
         layout.addWidget(self.field)
         layout.addLayout(below)
         layout.addWidget(self.choices)
+        layout.addWidget(self.untold)
         self._can_ask = False
         self.show_state(can_ask=False, is_answering=False, hint=ChatWords.ASK_UNLOADED)
 
@@ -77,22 +82,25 @@ class Composer(QWidget):
         self.field.show_text(text)
 
     def show_context(
-        self, used_tokens: int, context_tokens: int, prompt_tokens: int | None, *, has_chat: bool
+        self, used_tokens: int, context_tokens: int, prompt_tokens: int | None
     ) -> None:
-        """Show how full the context is, and would be with the question where that was counted.
-
-        ``has_chat`` says whether a new chat would make room.
-        """
+        """Show how full the context is, and would be with the question where that was counted."""
         is_full = prompt_tokens is not None and prompt_tokens >= context_tokens > 0
         set_look(self.meter, "look", "problem" if is_full else "dim")
         self.choices.setVisible(is_full)
-        self.new_chat_button.setVisible(has_chat)
         if not context_tokens:
             self.meter.setText("")
         elif prompt_tokens is None:
             self.meter.setText(phrases.context_line(used_tokens, context_tokens))
         else:
             self.meter.setText(chat_phrases.counted_line(prompt_tokens, context_tokens))
+
+    def show_chat(self, num_messages: int, num_untold: int) -> None:
+        """Show how many messages of the chat the model is not told, and offer what makes room."""
+        self.new_chat_button.setVisible(num_messages > 0)
+        self.leave_out_button.setVisible(num_untold < num_messages)
+        self.untold_text.setText(chat_phrases.untold(num_untold))
+        self.untold.setVisible(num_untold > 0)
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
@@ -104,14 +112,16 @@ class Composer(QWidget):
         self.new_chat_button.clicked.connect(self.new_chat_wanted)
         self.longer_button = button(ChatWords.LONGER_CONTEXT)
         self.longer_button.clicked.connect(self.longer_context_wanted)
-        holder = QWidget()
-        row = QHBoxLayout(holder)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.addWidget(self.new_chat_button)
-        row.addWidget(self.longer_button)
-        row.addStretch(1)
-        holder.hide()
-        return holder
+        self.leave_out_button = button(ChatWords.LEAVE_OUT)
+        self.leave_out_button.clicked.connect(self.leave_out_wanted)
+        return _row(self.leave_out_button, self.new_chat_button, self.longer_button)
+
+    def _make_untold(self) -> QWidget:
+        """Return what says that the model does not see all, with the way back."""
+        self.untold_text = label("", "dim")
+        self.tell_all_button = button(ChatWords.TELL_ALL, "quiet")
+        self.tell_all_button.clicked.connect(self.tell_all_wanted)
+        return _row(self.untold_text, self.tell_all_button)
 
     def _show_send(self) -> None:
         self.send_button.setEnabled(self._can_ask and not self.field.is_empty())
@@ -142,6 +152,18 @@ class Composer(QWidget):
         for path in _text_files(event.mimeData()):
             self.field.attach(path)
         event.acceptProposedAction()
+
+
+def _row(*widgets: QWidget) -> QWidget:
+    """Return widgets beside each other, hidden."""
+    holder = QWidget()
+    row = QHBoxLayout(holder)
+    row.setContentsMargins(0, 0, 0, 0)
+    for widget in widgets:
+        row.addWidget(widget)
+    row.addStretch(1)
+    holder.hide()
+    return holder
 
 
 def _text_files(data: QMimeData) -> list[Path]:

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.theme.palette import DARK, LIGHT
 from app.views.chat_view import ChatView
 from app.views.composer import Composer
+from runtime.protocol.chat import Role
 from runtime.protocol.messages import CountTokens, TokensCounted
 from tests.gui.state.test_chat import talk
 from tests.support.monitor_stage import MonitorStage
@@ -99,7 +100,7 @@ def test_chosen_file_that_is_no_text_is_refused_in_words(
 def test_meter_tells_what_the_question_takes(
     composer: Composer, prompt_tokens: int | None, context_tokens: int, told: str, is_full: bool
 ) -> None:
-    composer.show_context(120, context_tokens, prompt_tokens, has_chat=True)
+    composer.show_context(120, context_tokens, prompt_tokens)
     assert composer.meter.text() == told
     assert composer.choices.isVisible() == is_full
 
@@ -130,3 +131,41 @@ def test_question_too_long_for_its_chat_is_asked_in_a_new_one(
     assert page.composer.new_chat_button.isHidden(), "this is a new chat already"
     page._chat.open_chat(page._chat.chats[0].chat_id)
     assert page.composer.field.text() == "", "the question has moved"
+
+
+def test_oldest_are_left_out_and_told_again(
+    page: ChatView, stage: MonitorStage, qtbot: QtBot
+) -> None:
+    page.show()
+    for number in range(3):
+        talk(page._chat, stage.client, f"question {number}", "words " * 50)
+    composer = page.composer
+    assert composer.untold.isHidden()
+    composer.edit.setPlainText("and now?")
+    qtbot.waitUntil(lambda: stage.client.count(CountTokens) == 1)
+    request_id = stage.client.last(CountTokens).request_id
+    count = TokensCounted(request_id=request_id, prompt_tokens=4200, context_tokens=4096)
+    stage.client.answer(count)
+    assert composer.leave_out_button.isVisible()
+    composer.leave_out_button.click()
+    assert composer.untold_text.text() == (
+        "The model is not told the oldest 2 messages of this chat."
+    )
+    qtbot.waitUntil(lambda: stage.client.count(CountTokens) == 2)
+    told = stage.client.last(CountTokens).conversation
+    assert [each.text for each in told if each.role is Role.USER] == [
+        "question 1",
+        "question 2",
+        "and now?",
+    ]
+    composer.tell_all_button.click()
+    assert composer.untold.isHidden()
+
+
+def test_nothing_can_be_left_out_where_all_is(page: ChatView, stage: MonitorStage) -> None:
+    composer = page.composer
+    composer.show_chat(4, 4)
+    assert composer.leave_out_button.isHidden()
+    assert not composer.new_chat_button.isHidden()
+    composer.show_chat(0, 0)
+    assert composer.new_chat_button.isHidden()
