@@ -106,6 +106,22 @@ def test_folder_is_dropped_planned_prepared_loaded_and_asked(
     qtbot.waitUntil(lambda: session.machine is not None, timeout=WAIT_MS)
 
 
+def test_draft_is_counted_by_the_loaded_model_as_its_prompt_is(
+    make_window: MakeWindow, qtbot: QtBot
+) -> None:
+    window = make_window()
+    window.load(qtbot)
+    window.ask(qtbot, "one?")
+    count = window.chat.prompt_count
+    with qtbot.waitSignal(count.changed, timeout=WAIT_MS):
+        window.chat.set_draft("and what of two and three?")
+    counted = count.num_tokens
+    window.ask(qtbot, "and what of two and three?")
+    stats = window.chat.messages[-1].stats
+    assert stats is not None
+    assert counted == stats.prompt_tokens > 0
+
+
 def test_unload_and_load_again_use_a_new_process(make_window: MakeWindow, qtbot: QtBot) -> None:
     window = make_window()
     window.load(qtbot)
