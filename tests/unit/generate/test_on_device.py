@@ -60,11 +60,23 @@ def test_device_any_budget_answers_as_the_processor_alone(
     assert (vram.tier, ram.tier, drive.tier) == (Tier.VRAM, Tier.RAM, Tier.DRIVE)
     assert vram.misses == ram.hits + ram.misses
     assert ram.misses == drive.hits
-    assert (vram.hits > 0) == (vram_slots > 0)
+    assert not vram.hits or vram_slots
     assert run.stats.seconds["device"] > 0
     assert (drive.hits > 0) == (run.stats.drive_bytes_read > 0)
+    if vram_slots and not vram.hits:
+        assert has_hits_later(engine, expected_ids)
     assert engine._parts is not None
     engine._parts.experts.check()
+
+
+def has_hits_later(engine: TieredEngine, expected_ids: list[int]) -> bool:
+    """Whether a later answer finds experts on the device: uploads are not waited for."""
+    for _ in range(10):
+        again = answer(engine, QUESTION)
+        assert again.token_ids == expected_ids
+        if again.stats.tiers[0].hits:
+            return True
+    return False
 
 
 def test_device_second_answer_finds_hot_experts_there(
