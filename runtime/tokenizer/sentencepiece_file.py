@@ -46,6 +46,8 @@ def read_sentencepiece(data: bytes, *, is_prefixed_everywhere: bool) -> "Tokeniz
     model = _parse(data)
     names = [piece.piece for piece in model.pieces]
     _check(names, model.trainer_spec.model_type, model.trainer_spec.unk_id)
+    if model.pieces[model.trainer_spec.unk_id].type == PieceKind.CONTROL:
+        raise ValueError("its unknown piece is a control piece")
     tokenizer = _unigram(model) if _is_unigram(model) else _byte_pairs(model)
     _normalize(tokenizer, model, is_prefixed_everywhere=is_prefixed_everywhere)
     for piece in model.pieces:

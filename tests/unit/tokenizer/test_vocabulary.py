@@ -255,12 +255,25 @@ def with_pieces(*names: str) -> bytes:
         (changed(model_type=3), "its kind is 3"),
         (changed(unk_id=-1), "unknown piece is number -1"),
         (changed(unk_id=10**6), "unknown piece"),
+        (changed(unk_id=1), "unknown piece is a control piece"),
         (with_pieces("bread", "bread"), "twice"),
         (with_pieces("z" * 600), "a piece of 600 characters"),
         (changed(precompiled_charsmap=b"x"), "precompiled_charsmap"),
         (changed(precompiled_charsmap=b"\x04\0\0\0abcd"), "its tables are broken"),
     ],
-    ids=["empty", "bytes", "pointer", "kind", "unknown", "beyond", "twice", "long", "map", "panic"],
+    ids=[
+        "empty",
+        "bytes",
+        "pointer",
+        "kind",
+        "unknown",
+        "beyond",
+        "control",
+        "twice",
+        "long",
+        "map",
+        "panic",
+    ],
 )
 def test_broken_sentencepiece_file_is_named(tmp_path: Path, data: bytes, reason: str) -> None:
     assert reason in refusal(write(tmp_path, "tokenizer.model", data))
