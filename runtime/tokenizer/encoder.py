@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
 from runtime.tokenizer.placing import Span
 
 if TYPE_CHECKING:
@@ -130,15 +132,25 @@ class PromptEncoder:
     def _encode_guarded(
         self, text: str, words: Sequence[Words], *, is_continuation: bool
     ) -> list[int]:
-        """Find the true control tokens in a masked copy, encode what lies between them bare."""
+        """Find the true control tokens in a masked copy, encode what lies between them bare.
+
+        Raises ``LarderError`` with ``TOKENIZER_INVALID`` where even the filler is taken for one.
+        """
         masked = text
         encoding, skip = self._encode(masked, is_continuation)
         while typed := self._typed(
             encoding, skip, masked, words
         ):  # each round leaves fewer characters that are not fillers
+            before = masked
             for span in typed:
                 filler = self._filler * (span.end - span.start)
                 masked = masked[: span.start] + filler + masked[span.end :]
+            if masked == before:
+                raise LarderError(
+                    ErrorCode.TOKENIZER_INVALID,
+                    file="tokenizer.json",
+                    reason="it takes ordinary characters for a control token",
+                )
             encoding, skip = self._encode(masked, is_continuation)
         ids: list[int] = []
         position = 0
