@@ -39,6 +39,9 @@ from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import ModelReport
 from runtime.spec.model import ModelSpec
 
+_NEVER_RUNS = (ErrorCode.ARCHITECTURE_UNSUPPORTED, ErrorCode.QUANTIZATION_UNSUPPORTED)
+"""Who reads one of these should look for another model, and not for files that this one lacks."""
+
 
 def inspect_folder(folder: str, prepared_folder: str = "") -> Inspection:
     """Return what lies in ``folder``; never raises for anything a person can have on a drive.
@@ -81,8 +84,9 @@ def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
     scheme = read_scheme(config)
     roles = assign_roles(family, spec, shards, scheme) if family and spec else Roles()
     problems += weight_problems(place, shards, roles)
-    problems += tokenizer_problems(place.folder)
-    problems += template_problems(place.folder, place.names)
+    if not any(problem.code in _NEVER_RUNS for problem in problems):
+        problems += tokenizer_problems(place.folder)
+        problems += template_problems(place.folder, place.names)
     identity = fingerprint(identity_values, shards)
     report = ModelReport(
         folder=shown(str(place.folder)),
