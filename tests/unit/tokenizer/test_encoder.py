@@ -27,4 +27,4 @@ def test_vocabulary_that_takes_every_unknown_word_for_a_control_token_is_refused
     with pytest.raises(LarderError) as caught:
         encoder.encode(text, [Words(Span(0, len(text)))])
     assert caught.value.code is ErrorCode.TOKENIZER_INVALID
-    assert "ordinary characters" in caught.value.parameters["reason"]
+    assert "ordinary characters" in str(caught.value.parameters["reason"])
