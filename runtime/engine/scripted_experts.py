@@ -5,18 +5,9 @@ import random
 
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.telemetry import ExpertMap
-from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import STORED_BITS
 
 _VRAM, _RAM, _DRIVE = range(3)
-_BITS = {
-    WeightFormat.F32: 32,
-    WeightFormat.F16: 16,
-    WeightFormat.BF16: 16,
-    WeightFormat.Q8_G32: 8,
-    WeightFormat.Q4_G32: 4,
-    WeightFormat.MXFP4: 4,
-    WeightFormat.Q4A_G32: 4,
-}
 _ONE_USE_MORE = bytes(
     min(255, math.ceil(16 * math.log2(2 ** (value / 16) + 1) - 1e-9)) for value in range(256)
 )
@@ -70,7 +61,7 @@ class ScriptedExperts:
             num_experts=self._num_experts,
             use=bytes(self._use),
             tier=bytes(self._tier),
-            bits=bytes([_BITS[plan.expert_format]]) * num_all,
+            bits=bytes([STORED_BITS[plan.expert_format]]) * num_all,
         )
 
     def _route(self, layer: int) -> None:

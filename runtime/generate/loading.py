@@ -26,10 +26,10 @@ from runtime.residency.experts import ExpertCache
 from runtime.residency.shape import CacheShape
 from runtime.spec.footprint import staging_slots
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import ExpertPart
+from runtime.spec.tensors import STORED_BITS, ExpertPart
 from runtime.store.base import ExpertStore
 from runtime.store.open import open_store
-from runtime.telemetry.expert_tally import STORED_BITS, ExpertTally
+from runtime.telemetry.expert_tally import ExpertTally
 from runtime.telemetry.recorder import Counters
 from runtime.tokenizer.chat import ChatTokenizer
 

@@ -14,6 +14,16 @@ GROUP_SIZE = 32
 """Weights of a row that share one scale in the ``G32`` formats."""
 ROW_BLOCK = 8
 """Rows interleaved in the ``G32`` formats."""
+STORED_BITS = {
+    WeightFormat.F32: 32,
+    WeightFormat.F16: 16,
+    WeightFormat.BF16: 16,
+    WeightFormat.Q8_G32: 8,
+    WeightFormat.Q4_G32: 4,
+    WeightFormat.MXFP4: 4,
+    WeightFormat.Q4A_G32: 4,
+}
+"""Bits of a weight by format, scales left out."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
@@ -123,14 +133,11 @@ class ExpertLayout:
 
 def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
     """Return what a matrix takes in a format, padding to whole row blocks and groups included."""
-    match weight_format:
-        case WeightFormat.F32:
-            return rows * columns * 4
-        case WeightFormat.F16 | WeightFormat.BF16:
-            return rows * columns * 2
+    bits = STORED_BITS[weight_format]
+    if weight_format in (WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16):
+        return rows * columns * bits // 8
     padded_rows = -(-rows // ROW_BLOCK) * ROW_BLOCK
     num_groups = -(-columns // GROUP_SIZE)
-    bits = 8 if weight_format is WeightFormat.Q8_G32 else 4
     scale_bytes = 1 if weight_format is WeightFormat.MXFP4 else 2
     row_bytes = 4 if weight_format is WeightFormat.Q4A_G32 else 0
     return padded_rows * (row_bytes + num_groups * (scale_bytes + GROUP_SIZE * bits // 8))

@@ -8,21 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.protocol.telemetry import ExpertMap
-from runtime.protocol.values import WeightFormat
 
 IN_VRAM, IN_RAM, ON_DRIVE = range(3)
 FADE_S = 30.0
 """After so long an expert's uses count a third of what they did."""
-STORED_BITS = {
-    WeightFormat.F32: 32,
-    WeightFormat.F16: 16,
-    WeightFormat.BF16: 16,
-    WeightFormat.Q8_G32: 8,
-    WeightFormat.Q4_G32: 4,
-    WeightFormat.MXFP4: 4,
-    WeightFormat.Q4A_G32: 4,
-}
-"""Bits of a weight by format, scales left out."""
 _MOST = 255
 _STEPS_PER_DOUBLING = 16
 
