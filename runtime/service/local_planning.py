@@ -1,6 +1,7 @@
 """Planning for the models and the machine that are really there."""
 
 import contextlib
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -30,7 +31,7 @@ _STATED = "profile"
 class LocalPlanning:
     """Reads headers, looks at the machine and asks the planner.
 
-    Threads: called by one thread at a time.
+    Threads: ``inspect`` may be called by any thread, the others by one at a time.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class LocalPlanning:
         report = inspection.report
         if not report.problems and (problem := template_problem(Path(report.folder))) is not None:
             report = msgspec.structs.replace(report, problems=[report_of(problem)])
-            return Inspection(report, inspection.spec, inspection.tensors, inspection.experts)
+            return dataclasses.replace(inspection, report=report)
         elsewhere = self._places.find_elsewhere(report.fingerprint) if report.fingerprint else []
         for copy in report.prepared:
             # One that was dropped itself; remembered, so that plans of the model find it too.
@@ -98,7 +99,7 @@ class LocalPlanning:
         if not elsewhere:
             return inspection
         report = msgspec.structs.replace(report, prepared=[*report.prepared, *elsewhere])
-        return Inspection(report, inspection.spec, inspection.tensors, inspection.experts)
+        return dataclasses.replace(inspection, report=report)
 
 
 def own_ram_bytes() -> int:

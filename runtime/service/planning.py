@@ -22,11 +22,11 @@ class Planned:
 class Planning(Protocol):
     """Answers about models and machines that need neither an engine nor torch.
 
-    Threads: called by one thread at a time.
+    Threads: ``inspect`` may be called by any thread, the others by one at a time.
     """
 
     def inspect(self, folder: str) -> ModelReport:
-        """Return what the headers of a folder say, also for a broken model; for any thread."""
+        """Return what the headers of a folder say, also for a broken model."""
 
     def plan(
         self,

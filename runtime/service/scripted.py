@@ -34,7 +34,8 @@ _PREPARE_STEPS = 20
 class ScriptedPlanning:
     """Reports, plans and a machine that are the same everywhere.
 
-    Threads: called by one thread at a time; ``prepare`` by another, which only adds to a set.
+    Threads: ``inspect`` may be called by any thread, the others by one at a time; ``prepare`` by
+    another, which only adds to a set.
     """
 
     def __init__(self, script: Script) -> None:
