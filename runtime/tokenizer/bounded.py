@@ -157,9 +157,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             size += _product(sizes)
         if "indent" in name:
             size += max(sizes) * sum(map(_count, values))
-        if name in _COMPARERS:
-            self._charge_text(*values)
-        if any(word in name for word in _TEXT_MAKERS):
+        if name in _COMPARERS or any(word in name for word in _TEXT_MAKERS):
             self._charge_text(*values)
         if name == "do_format":
             _refuse_wide(_WIDE_PERCENT, str(args[0]))

@@ -16,7 +16,7 @@ from runtime.tokenizer.keeping import IdKeeper, Kept
 from runtime.tokenizer.placing import PlacedPrompt, Span, place_texts
 from runtime.tokenizer.stream import DecodeStream, DecodeTable
 from runtime.tokenizer.template import TOO_LONG, ChatTemplate, Clock, local_time
-from runtime.tokenizer.turns import as_template_sees, named, thinkers, words_of
+from runtime.tokenizer.turns import are_answers, as_template_sees, named, words_of
 from runtime.tokenizer.vocabulary import panics_as_errors, read_tokenizer
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class ChatTokenizer:
         kept = self._keeper.kept(messages, placed)
         words = [
             Words(span, is_answer)
-            for span, is_answer in zip(placed.spans, _are_answers(messages), strict=True)
+            for span, is_answer in zip(placed.spans, are_answers(messages), strict=True)
             if span is not None and not any(each.span.covers(span) for each in kept)
         ]
         tail = placed.text[max((span.end for span in placed.spans if span), default=0) :]
@@ -144,7 +144,7 @@ class ChatTokenizer:
         def render(words: Sequence[str]) -> str:
             return self._render(messages, words, add_generation_prompt)
 
-        is_answer = _are_answers(messages)
+        is_answer = are_answers(messages)
         words = words_of(messages)
         prompt = place_texts(render, words, is_answer)
         safe = [
@@ -188,9 +188,3 @@ class ChatTokenizer:
             if (shared := stretch.overlap(start, end))
         ]
         return self._encoder.encode(text[start:end], inside, is_continuation=start > 0)
-
-
-def _are_answers(messages: Sequence[ChatMessage]) -> list[bool]:
-    """Return for each of the ``words_of`` messages whether the model wrote them."""
-    is_answer = [message.role is Role.ASSISTANT for message in messages]
-    return is_answer + [True for _ in thinkers(messages)]

@@ -59,12 +59,13 @@ def read_tokenizer_files(folder: Path) -> TokenizerFiles:
         )
     settings = _read_object(folder / "tokenizer_config.json")
     special_tokens = _special_tokens_of(folder, settings)
-    model_type = _read_object(folder / "config.json").get("model_type")
+    config = _read_object(folder / "config.json")
+    model_type = config.get("model_type")
     return TokenizerFiles(
         tokenizer_path=tokenizer_path,
         template=_template_of(folder, settings),
         special_tokens=special_tokens,
-        eos_ids=_eos_ids_of(folder),
+        eos_ids=_eos_ids_of(folder, config),
         declared_tokens=_declared_tokens_of(folder, settings, set(special_tokens.values())),
         model_type=model_type if isinstance(model_type, str) else "",
         is_prefixed_everywhere=settings.get("legacy") is True,
@@ -183,10 +184,9 @@ def _declared_tokens_of(
     return declared
 
 
-def _eos_ids_of(folder: Path) -> tuple[int, ...]:
+def _eos_ids_of(folder: Path, config: Mapping[str, Json]) -> tuple[int, ...]:
     """Return the end tokens that the generation settings and the config name, in that order."""
     found: dict[int, None] = {}
-    config = _read_object(folder / "config.json")
     text_config = config.get("text_config")
     for source in (
         _read_object(folder / "generation_config.json"),

@@ -50,10 +50,13 @@ def read_sentencepiece(data: bytes, *, is_prefixed_everywhere: bool) -> "Tokeniz
         raise ValueError("its unknown piece is a control piece")
     tokenizer = _unigram(model) if _is_unigram(model) else _byte_pairs(model)
     _normalize(tokenizer, model, is_prefixed_everywhere=is_prefixed_everywhere)
-    for piece in model.pieces:
-        token = AddedToken(piece.piece, normalized=False)
-        if piece.type == PieceKind.CONTROL:
-            tokenizer.add_special_tokens([token])
+    tokenizer.add_special_tokens(
+        [
+            AddedToken(piece.piece, normalized=False)
+            for piece in model.pieces
+            if piece.type == PieceKind.CONTROL
+        ]
+    )
     return tokenizer
 
 

@@ -16,6 +16,12 @@ def words_of(messages: Sequence[ChatMessage]) -> list[str]:
     ]
 
 
+def are_answers(messages: Sequence[ChatMessage]) -> list[bool]:
+    """Return for each of the ``words_of`` messages whether the model wrote them."""
+    is_answer = [message.role is Role.ASSISTANT for message in messages]
+    return is_answer + [True for _ in thinkers(messages)]
+
+
 def thinkers(messages: Sequence[ChatMessage]) -> list[int]:
     """Return the positions of the messages that thought."""
     return [
