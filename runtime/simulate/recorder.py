@@ -1,5 +1,6 @@
 """Writes down, while a model runs, which experts its tokens choose."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -74,16 +75,6 @@ class RoutingRecorder:
         scores = np.concatenate([step[1] for step in self._steps])
         self._steps = []
         self._num_waiting = 0
-        empty = self._empty
-        part = Trace(
-            empty.name,
-            empty.origin,
-            empty.num_experts,
-            empty.layers,
-            (len(ids),),
-            ids,
-            scores,
-            empty.is_ranked,
-        )
+        part = dataclasses.replace(self._empty, sequence_tokens=(len(ids),), ids=ids, scores=scores)
         open_tokens = (self._num_in_sequence,) if self._num_in_sequence else ()
         self._writer.add(part, (*self._sequences, *open_tokens))

@@ -4,7 +4,7 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
-from runtime.policy.base import Policy, RankingPolicy
+from runtime.policy.base import Policy
 from runtime.policy.catalogue import LayerFacts, PolicyKind
 from runtime.policy.keeper import SlotKeeper
 from runtime.simulate.hygiene import uses
@@ -97,22 +97,17 @@ def replay(
     rows = [trace.rows(layer) for layer in range(trace.num_layers)]
     policies = policies_of(trace, kind, slots, rows, profile)
     found = [LayerCounts()] * trace.num_layers
-    if kind.is_shared:
-        for size in sorted(set(sizes)):
-            group = [layer for layer in range(trace.num_layers) if sizes[layer] == size]
-            floor = trace.top_k if entry is Entry.REQUIRED else 0
-            shared = _SharedReplay(
-                [policies[layer] for layer in group],
-                [slots[layer] for layer in group],
-                floor,
-                kind.max_age_steps,
-            )
-            done = shared.run([rows[layer] for layer in group], entry)
-            for layer, layer_counts in zip(group, done, strict=True):
-                found[layer] = layer_counts
-    else:
-        for layer, policy in enumerate(policies):
-            found[layer] = _replay_layer(policy, rows[layer], slots[layer], entry)
+    for group in _groups(sizes) if kind.is_shared else [range(trace.num_layers)]:
+        keeper = SlotKeeper(
+            [policies[layer] for layer in group],
+            [slots[layer] for layer in group],
+            is_shared=kind.is_shared,
+            min_slots=trace.top_k if entry is Entry.REQUIRED else 0,
+            max_age_steps=kind.max_age_steps,
+        )
+        done = _replay_group(keeper, [rows[layer] for layer in group], entry)
+        for layer, layer_counts in zip(group, done, strict=True):
+            found[layer] = layer_counts
     result = Replay(trace.name, kind.name, entry, tuple(slots), sizes, tuple(found))
     _check(result, trace)
     return result
@@ -142,87 +137,43 @@ def policies_of(
     ]
 
 
-def _replay_layer(
-    policy: Policy, rows: Sequence[Sequence[int]], num_slots: int, entry: Entry
-) -> LayerCounts:
-    """Run one layer by itself."""
-    need = policy.need if isinstance(policy, RankingPolicy) else None
+def _groups(sizes: Sequence[int]) -> list[list[int]]:
+    """Return the layers that may exchange slots: those whose experts are of one size."""
+    return [
+        [layer for layer, other in enumerate(sizes) if other == size] for size in sorted(set(sizes))
+    ]
+
+
+def _replay_group(
+    keeper: SlotKeeper, rows: Sequence[Sequence[Sequence[int]]], entry: Entry
+) -> list[LayerCounts]:
+    """Run over ``rows[layer][token]`` token by token."""
     is_required = entry is Entry.REQUIRED
-    resident: set[int] = set()
-    num_needs = misses = entered = left = 0
-    for now, row in enumerate(rows):
-        num_needs += len(row)
-        if need is not None:
-            need(row, now)
-        missing = [expert for expert in row if expert not in resident]
-        if not missing:
-            policy.touch(row, now)
-            continue
-        if len(missing) < len(row):
-            policy.touch([expert for expert in row if expert in resident], now)
-        misses += len(missing)
-        locked: Sequence[int] = row if is_required else ()
-        for expert in missing:
-            if not is_required and not policy.admit(expert, now):
-                continue
-            if len(resident) >= num_slots:
-                victim = policy.victim(locked, now)
-                assert victim in resident, f"the victim {victim} is not resident"
-                policy.remove(victim)
-                resident.remove(victim)
-                left += 1
-            policy.insert(expert, now)
-            resident.add(expert)
-            entered += 1
-    return LayerCounts(num_needs - misses, misses, entered, left, len(resident))
-
-
-class _SharedReplay:
-    """Layers that exchange slots, replayed token by token."""
-
-    def __init__(
-        self, policies: Sequence[Policy], slots: Sequence[int], min_slots: int, max_age_steps: int
-    ) -> None:
-        self._keeper = SlotKeeper(
-            policies, slots, is_shared=True, min_slots=min_slots, max_age_steps=max_age_steps
+    misses, entered, left = [0] * len(rows), [0] * len(rows), [0] * len(rows)
+    for now, needs in enumerate(zip(*rows, strict=True)):
+        for layer, row in enumerate(needs):
+            missing = keeper.begin(layer, row, now)
+            misses[layer] += len(missing)
+            locked: Sequence[int] = row if is_required else ()
+            for expert in missing:
+                admission = keeper.admit(layer, expert, now, locked, is_required=is_required)
+                if admission is None:
+                    continue
+                entered[layer] += 1
+                if admission.left is not None:
+                    left[admission.left[0]] += 1
+            keeper.end(layer, now, is_changed=bool(missing))
+    keeper.check()
+    return [
+        LayerCounts(
+            sum(map(len, rows[layer])) - misses[layer],
+            misses[layer],
+            entered[layer],
+            left[layer],
+            len(keeper.residents(layer)),
         )
-        self._misses = [0] * len(slots)
-        self._entered = [0] * len(slots)
-        self._left = [0] * len(slots)
-
-    def run(self, rows: Sequence[Sequence[Sequence[int]]], entry: Entry) -> list[LayerCounts]:
-        """Run over ``rows[layer][token]``."""
-        num_tokens = len(rows[0])
-        num_layers = len(rows)
-        is_required = entry is Entry.REQUIRED
-        for token in range(num_tokens):
-            for layer in range(num_layers):
-                self._step(layer, rows[layer][token], token, is_required=is_required)
-        self._keeper.check()
-        return [
-            LayerCounts(
-                sum(map(len, rows[layer])) - self._misses[layer],
-                self._misses[layer],
-                self._entered[layer],
-                self._left[layer],
-                len(self._keeper.residents(layer)),
-            )
-            for layer in range(num_layers)
-        ]
-
-    def _step(self, layer: int, row: Sequence[int], now: int, *, is_required: bool) -> None:
-        keeper = self._keeper
-        missing = keeper.begin(layer, row, now)
-        self._misses[layer] += len(missing)
-        locked: Sequence[int] = row if is_required else ()
-        for expert in missing:
-            admission = keeper.admit(layer, expert, now, locked, is_required=is_required)
-            if admission is None:
-                continue
-            self._entered[layer] += 1
-            if admission.left is not None:
-                self._left[admission.left[0]] += 1
-        keeper.end(layer, now, is_changed=bool(missing))
+        for layer in range(len(rows))
+    ]
 
 
 def _check(result: Replay, trace: Trace) -> None:

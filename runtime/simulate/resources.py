@@ -51,10 +51,6 @@ class Drive:
         self.busy_s = 0.0
         self.num_bytes = 0
 
-    def begins_at(self, at_s: float) -> float:
-        """Return when a read that is asked for at a time would begin."""
-        return max(at_s, self._places[0])
-
     @property
     def idle_from_s(self) -> float:
         """When the last read that was begun ends."""
@@ -62,7 +58,7 @@ class Drive:
 
     def read(self, at_s: float, num_bytes: int) -> float:
         """Ask for a read at a time; return when it ends."""
-        begin_s = self.begins_at(at_s)
+        begin_s = max(at_s, self._places[0])
         bytes_begin_s = max(begin_s + self._cost.fixed_s, self._bytes_end_s)
         end_s = bytes_begin_s + num_bytes * self._cost.byte_s
         self.busy_s += end_s - max(begin_s, self._bytes_end_s)
