@@ -4,12 +4,9 @@ Both are whole numbers of eight bits in units of their row; see docs/formats.md 
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from runtime.kernels.quads import QUAD, Bytes, Floats, halves, in_rows
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
-
-Floats = npt.NDArray[np.float32]
-Bytes = npt.NDArray[np.uint8]
 
 _HIGHEST = 15
 _MOST = 255
@@ -17,7 +14,6 @@ _SPREADS = (13.6, 14.2, 14.7, 15.2, 15.7)
 """Levels into which the span of a group is tried to be stretched."""
 _LEAST_SPAN = 2.0**-60
 """A span that is smaller counts as none."""
-_QUAD = 4
 
 
 def pack_affine_groups(groups: Floats) -> Bytes:
@@ -36,9 +32,9 @@ def pack_affine_groups(groups: Floats) -> Bytes:
     real_scales = (units[..., None] * whole_scales).reshape(-1)
     real_leasts = (least_units[..., None] * whole_leasts).reshape(-1)
     levels = _levels(columns, real_scales, real_leasts)
-    halves = levels.astype(np.uint8).reshape(2, GROUP_SIZE // 2, -1)
-    pairs = halves[0] | (halves[1] << np.uint8(4))
-    quads = pairs.reshape(-1, _QUAD, blocks, ROW_BLOCK, num_groups).transpose(2, 4, 0, 3, 1)
+    low, high = levels.astype(np.uint8).reshape(2, GROUP_SIZE // 2, -1)
+    pairs = low | (high << np.uint8(4))
+    quads = pairs.reshape(-1, QUAD, blocks, ROW_BLOCK, num_groups).transpose(2, 4, 0, 3, 1)
     weights = np.ascontiguousarray(quads).reshape(blocks, num_groups, -1)
     parts = [each.transpose(0, 2, 1).astype(np.uint8) for each in (whole_scales, whole_leasts)]
     body = np.concatenate([*parts, weights], axis=2).reshape(blocks, -1)
@@ -126,7 +122,7 @@ def _levels(columns: Floats, scales: Floats, leasts: Floats) -> Floats:
     return np.clip(levels, 0, _HIGHEST, out=levels)
 
 
-def split_affine(data: Bytes, columns: int) -> tuple[Bytes, Bytes, Bytes, Bytes]:
+def _split(data: Bytes, columns: int) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     """Return units ``[blocks, 2, 8]`` as bytes of fp16, scales, leasts and pairs of levels.
 
     Scales and leasts are ``[blocks, groups, 8]``, pairs ``[blocks, groups, quads, 8, 4]``.
@@ -135,7 +131,7 @@ def split_affine(data: Bytes, columns: int) -> tuple[Bytes, Bytes, Bytes, Bytes]
     head_bytes, pair_bytes = 4 * ROW_BLOCK, ROW_BLOCK * GROUP_SIZE // 2
     blocks = data.reshape(-1, head_bytes + num_groups * (2 * ROW_BLOCK + pair_bytes))
     body = blocks[:, head_bytes:].reshape(len(blocks), num_groups, -1)
-    pairs = body[..., 2 * ROW_BLOCK :].reshape(len(blocks), num_groups, -1, ROW_BLOCK, _QUAD)
+    pairs = body[..., 2 * ROW_BLOCK :].reshape(len(blocks), num_groups, -1, ROW_BLOCK, QUAD)
     return (
         blocks[:, :head_bytes],
         body[..., :ROW_BLOCK],
@@ -146,12 +142,9 @@ def split_affine(data: Bytes, columns: int) -> tuple[Bytes, Bytes, Bytes, Bytes]
 
 def unpack_affine(data: Bytes, rows: int, columns: int) -> Floats:
     """Return the weights that the bytes of a matrix stand for."""
-    head, scales, leasts, pairs = split_affine(data, columns)
+    head, scales, leasts, pairs = _split(data, columns)
     units = np.ascontiguousarray(head).view(np.float16).astype(np.float32)
     units = units.reshape(-1, 2, 1, ROW_BLOCK)
-    levels = np.concatenate([pairs & np.uint8(15), pairs >> np.uint8(4)], axis=2)
     scale = (units[:, 0] * scales.astype(np.float32))[:, :, None, :, None]
     least = (units[:, 1] * leasts.astype(np.float32))[:, :, None, :, None]
-    weights = (levels.astype(np.float32) * scale - least).transpose(0, 3, 1, 2, 4)
-    padded = weights.reshape(weights.shape[0] * ROW_BLOCK, -1)
-    return np.ascontiguousarray(padded[:rows, :columns])
+    return in_rows(halves(pairs).astype(np.float32) * scale - least, rows, columns)

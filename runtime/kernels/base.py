@@ -53,11 +53,6 @@ class ExpertStyle:
     activation: Activation = SILU
     biases: ExpertBiases | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is SiLU without biases."""
-        return self.activation == SILU and self.biases is None
-
     def cpu(self) -> Self:
         """Return the same with everything in RAM."""
         return self if self.biases is None else dataclasses.replace(self, biases=self.biases.cpu())

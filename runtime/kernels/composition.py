@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import torch
 
 from runtime.kernels.base import ExpertStyle, HeadRows, Kernels, RopeTables
-from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
 from runtime.kernels.tensor_formats import PLAIN_TYPES, unpack_tensor
 from runtime.spec.blocks import Activation, ActivationKind, Routing, Score
@@ -142,30 +141,6 @@ def heads_linear(kernels: Kernels, x: torch.Tensor, matrix: Matrix, rows: HeadRo
     own = (Matrix.from_tensor(block) for block in blocks.contiguous())
     parts = [kernels.linear(x[:, head].contiguous(), each) for head, each in enumerate(own)]
     return torch.stack(parts, dim=1)
-
-
-def attention_with_sinks(
-    q: torch.Tensor,
-    pages: KvPages,
-    start_position: int,
-    *,
-    scale: float,
-    window: int,
-    sinks: torch.Tensor,
-) -> torch.Tensor:
-    """Return attention with sinks, each row for itself, so that no row sees its neighbours."""
-    group = q.shape[1] // pages.num_kv_heads
-    rows: list[torch.Tensor] = []
-    for row, one in enumerate(q):
-        end = start_position + row + 1
-        first = max(0, end - window) if window else 0
-        keys, values = pages.gather(first, end)
-        query = one.view(pages.num_kv_heads, group, -1)
-        scores = torch.matmul(query, keys.permute(1, 2, 0).contiguous()) * scale
-        with_sink = torch.cat([scores, sinks.view(pages.num_kv_heads, group, 1)], dim=-1)
-        shares = torch.softmax(with_sink, dim=-1)[..., :-1].contiguous()
-        rows.append(torch.matmul(shares, values.transpose(0, 1).contiguous()).reshape(-1))
-    return torch.stack(rows)
 
 
 def _gelu_tanh(x: torch.Tensor) -> torch.Tensor:

@@ -11,13 +11,10 @@ import numpy.typing as npt
 
 from runtime.kernels.affine import pack_affine_groups, unpack_affine
 from runtime.kernels.fp4 import LEVELS, fp4_scales, pack_fp4_groups
+from runtime.kernels.quads import QUAD, Bytes, Floats, halves, in_rows
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, matrix_bytes
 
-Floats = npt.NDArray[np.float32]
-Bytes = npt.NDArray[np.uint8]
-
-_QUAD = 4
 _Q8_MAX = 127
 _Q4_MIN, _Q4_MAX = -8, 7
 _Q4_ENDS = (-9.0, -8.4, -8.0, -7.6, -7.2, 6.4, 6.8, 7.2, 7.7)
@@ -142,7 +139,7 @@ def _pack_q8_slice(groups: Floats) -> Bytes:
     scales = _f16_scales(np.abs(groups).max(axis=-1) / _Q8_MAX)
     levels = _levels(groups, scales, -_Q8_MAX, _Q8_MAX).astype(np.int8)
     blocks, _, num_groups, _ = groups.shape
-    quads = levels.reshape(blocks, ROW_BLOCK, num_groups, -1, _QUAD).transpose(0, 2, 3, 1, 4)
+    quads = levels.reshape(blocks, ROW_BLOCK, num_groups, -1, QUAD).transpose(0, 2, 3, 1, 4)
     return _with_scales(scales, _bytes_of(quads).reshape(blocks, num_groups, -1))
 
 
@@ -152,9 +149,9 @@ def _pack_q4_slice(groups: Floats) -> Bytes:
     columns = np.ascontiguousarray(groups.transpose(3, 0, 2, 1)).reshape(GROUP_SIZE, -1)
     scales, levels = _q4_scales(columns)
     levels -= _Q4_MIN
-    halves = levels.astype(np.uint8).reshape(2, GROUP_SIZE // 2, -1)
-    pairs = halves[0] | (halves[1] << np.uint8(4))
-    quads = pairs.reshape(-1, _QUAD, blocks, num_groups, ROW_BLOCK).transpose(2, 3, 0, 4, 1)
+    low, high = levels.astype(np.uint8).reshape(2, GROUP_SIZE // 2, -1)
+    pairs = low | (high << np.uint8(4))
+    quads = pairs.reshape(-1, QUAD, blocks, num_groups, ROW_BLOCK).transpose(2, 3, 0, 4, 1)
     by_row = scales.reshape(blocks, num_groups, ROW_BLOCK).transpose(0, 2, 1)
     return _with_scales(by_row, _bytes_of(quads).reshape(blocks, num_groups, -1))
 
@@ -215,7 +212,7 @@ def _split(
     groups = data.reshape(-1, -(-columns // GROUP_SIZE), scale_bytes + weight_bytes)
     scales = np.ascontiguousarray(groups[..., :scale_bytes])
     weights = groups[..., scale_bytes:]
-    return scales, weights.reshape(*groups.shape[:2], -1, ROW_BLOCK, _QUAD)
+    return scales, weights.reshape(*groups.shape[:2], -1, ROW_BLOCK, QUAD)
 
 
 def _unpack_q8(data: Bytes, rows: int, columns: int) -> Floats:
@@ -227,20 +224,14 @@ def _unpack_q8(data: Bytes, rows: int, columns: int) -> Floats:
 def _unpack_q4(data: Bytes, rows: int, columns: int) -> Floats:
     stored, pairs = _split(data, columns, ROW_BLOCK * GROUP_SIZE // 2)
     scales = stored.view(np.float16).astype(np.float32)
-    return _joined(_halves(pairs).astype(np.float32) + _Q4_MIN, scales, rows, columns)
+    return _joined(halves(pairs).astype(np.float32) + _Q4_MIN, scales, rows, columns)
 
 
 def _unpack_fp4(data: Bytes, rows: int, columns: int) -> Floats:
     exponents, pairs = _split(data, columns, ROW_BLOCK * GROUP_SIZE // 2, ROW_BLOCK)
-    return _joined(LEVELS[_halves(pairs)], fp4_scales(exponents), rows, columns)
-
-
-def _halves(pairs: Bytes) -> Bytes:
-    return np.concatenate([pairs & np.uint8(15), pairs >> np.uint8(4)], axis=2)
+    return _joined(LEVELS[halves(pairs)], fp4_scales(exponents), rows, columns)
 
 
 def _joined(levels: Floats, scales: Floats, rows: int, columns: int) -> Floats:
     """Turn ``levels[blocks, groups, quads, 8, 4]`` and scales back into a matrix."""
-    weights = (levels * scales[:, :, None, :, None]).transpose(0, 3, 1, 2, 4)
-    padded = weights.reshape(weights.shape[0] * ROW_BLOCK, -1)
-    return np.ascontiguousarray(padded[:rows, :columns])
+    return in_rows(levels * scales[:, :, None, :, None], rows, columns)

@@ -3,10 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from runtime.kernels.quads import QUAD, Bytes, Floats
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
-
-Floats = npt.NDArray[np.float32]
-Bytes = npt.NDArray[np.uint8]
 
 _DOUBLED = np.array([0, 1, 2, 3, 4, 6, 8, 12], np.float32)
 """What the lower three bits stand for, times 2; the fourth bit is the sign."""
@@ -15,9 +13,8 @@ LEVELS: Floats = np.concatenate([_DOUBLED, -_DOUBLED]) * np.float32(0.5)
 _MIDDLES = (_DOUBLED[1:] + _DOUBLED[:-1]) / 4
 _HIGHEST = 6.0
 _BIAS = 127
-_LEAST_EXPONENT, _MOST_EXPONENT = 2, 252
+LEAST_EXPONENT, MOST_EXPONENT = 2, 252
 """Stored exponents that are used: less counts as 0, more would leave the range of f32."""
-_QUAD = 4
 
 
 def pack_fp4_groups(groups: Floats) -> Bytes:
@@ -30,21 +27,21 @@ def pack_fp4_groups(groups: Floats) -> Bytes:
     _, above = np.frexp(largest / np.float32(_HIGHEST))
     # frexp gives a power above; a quotient that is one itself needs no more.
     exponents = above - (np.ldexp(np.float32(_HIGHEST), above - 1) >= largest)
-    exponents = np.minimum(exponents, _MOST_EXPONENT - _BIAS)
+    exponents = np.minimum(exponents, MOST_EXPONENT - _BIAS)
     first, first_error = _levels_of(groups, exponents)
     lower, lower_error = _levels_of(groups, exponents - 1)
     is_lower = lower_error < 4 * first_error
     nibbles = np.where(is_lower[..., None], lower, first)
     stored = np.maximum(exponents - is_lower + _BIAS, 0)
-    stored = np.where((largest == 0) | (stored < _LEAST_EXPONENT), 0, stored).astype(np.uint8)
-    return interleave_fp4(np.where(stored[..., None] == 0, 0, nibbles).astype(np.uint8), stored)
+    stored = np.where((largest == 0) | (stored < LEAST_EXPONENT), 0, stored).astype(np.uint8)
+    return _interleaved(np.where(stored[..., None] == 0, 0, nibbles).astype(np.uint8), stored)
 
 
-def interleave_fp4(nibbles: Bytes, exponents: Bytes) -> Bytes:
+def _interleaved(nibbles: Bytes, exponents: Bytes) -> Bytes:
     """Return levels ``[blocks, 8, groups, 32]`` and exponents ``[blocks, 8, groups]`` as stored."""
     blocks, _, num_groups, _ = nibbles.shape
     pairs = nibbles[..., : GROUP_SIZE // 2] | (nibbles[..., GROUP_SIZE // 2 :] << np.uint8(4))
-    quads = pairs.reshape(blocks, ROW_BLOCK, num_groups, -1, _QUAD).transpose(0, 2, 3, 1, 4)
+    quads = pairs.reshape(blocks, ROW_BLOCK, num_groups, -1, QUAD).transpose(0, 2, 3, 1, 4)
     weights = np.ascontiguousarray(quads).reshape(blocks, num_groups, -1)
     return np.concatenate([exponents.transpose(0, 2, 1), weights], axis=2).reshape(-1)
 
@@ -52,7 +49,7 @@ def interleave_fp4(nibbles: Bytes, exponents: Bytes) -> Bytes:
 def fp4_scales(exponents: Bytes) -> Floats:
     """Return what exponents stand for; 0 for those below the least that is used."""
     scales = np.ldexp(np.float32(1.0), exponents.astype(np.int32) - _BIAS).astype(np.float32)
-    return np.where(exponents < _LEAST_EXPONENT, np.float32(0.0), scales)
+    return np.where(exponents < LEAST_EXPONENT, np.float32(0.0), scales)
 
 
 def _levels_of(groups: Floats, exponents: npt.NDArray[np.int32]) -> tuple[Bytes, Floats]:

@@ -2,13 +2,12 @@
 
 import torch
 
-from runtime.kernels.fp4 import LEVELS
+from runtime.kernels.fp4 import LEAST_EXPONENT, LEVELS
+from runtime.kernels.quads import QUAD
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, matrix_bytes
 
-_QUAD = 4
 _Q4_OFFSET = 8
-_LEAST_EXPONENT = 2
 PLAIN_TYPES = {
     WeightFormat.F32: torch.float32,
     WeightFormat.F16: torch.float16,
@@ -45,7 +44,7 @@ def _split(
     groups = data.view(-1, -(-columns // GROUP_SIZE), ROW_BLOCK * (scale_bytes + weight_bytes))
     scales = groups[..., : ROW_BLOCK * scale_bytes].contiguous()
     weights = groups[..., ROW_BLOCK * scale_bytes :].contiguous()
-    return scales, weights.view(*groups.shape[:2], -1, ROW_BLOCK, _QUAD)
+    return scales, weights.view(*groups.shape[:2], -1, ROW_BLOCK, QUAD)
 
 
 def _halves(pairs: torch.Tensor) -> torch.Tensor:
@@ -68,7 +67,7 @@ def _fp4(data: torch.Tensor, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
     levels = torch.from_numpy(LEVELS).to(data.device)[_halves(pairs).to(torch.int64)]
     # The bits of a float whose exponent is the byte; 0 and 1 stand for 0.
     bits = exponents.to(torch.int32) << 23
-    return levels, bits.masked_fill(exponents < _LEAST_EXPONENT, 0).view(torch.float32)
+    return levels, bits.masked_fill(exponents < LEAST_EXPONENT, 0).view(torch.float32)
 
 
 def _affine(data: torch.Tensor, columns: int) -> torch.Tensor:
@@ -78,7 +77,7 @@ def _affine(data: torch.Tensor, columns: int) -> torch.Tensor:
     units = blocks[:, :head_bytes].contiguous().view(torch.float16).to(torch.float32)
     units = units.view(-1, 2, 1, ROW_BLOCK)
     groups = blocks[:, head_bytes:].reshape(len(blocks), num_groups, -1)
-    pairs = groups[..., 2 * ROW_BLOCK :].reshape(len(blocks), num_groups, -1, ROW_BLOCK, _QUAD)
+    pairs = groups[..., 2 * ROW_BLOCK :].reshape(len(blocks), num_groups, -1, ROW_BLOCK, QUAD)
     steps = units[:, 0] * groups[..., :ROW_BLOCK].to(torch.float32)
     leasts = units[:, 1] * groups[..., ROW_BLOCK : 2 * ROW_BLOCK].to(torch.float32)
     levels = _halves(pairs).to(torch.float32)

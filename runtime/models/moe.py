@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from runtime.kernels.base import PLAIN_STYLE, ExpertBiases, ExpertStyle, Kernels
+from runtime.kernels.base import ExpertBiases, ExpertStyle, Kernels
 from runtime.kernels.matrix import Matrix
 from runtime.models.base import DenseWeights, Parts
 from runtime.spec.blocks import Routing
@@ -125,8 +125,6 @@ class MoeBlock:
         self._shared = shared
         self._biases = biases
         self._style = ExpertStyle(self._activation)
-        if self._style.is_plain:
-            self._style = PLAIN_STYLE
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Return the block's output for rows ``x``."""

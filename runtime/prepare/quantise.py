@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from runtime.kernels.formats import Bytes, Floats, pack, unpack
+from runtime.kernels.formats import pack, unpack
+from runtime.kernels.quads import Bytes, Floats
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ROW_BLOCK, ExpertLayout, ExpertPart, MatrixLayout, matrix_bytes
 

@@ -7,6 +7,7 @@ import torch
 from runtime.device.base import Device, DeviceArena
 from runtime.errors import LarderError
 from runtime.kernels.matrix import Matrix
+from runtime.kernels.tensor_formats import PLAIN_TYPES
 from runtime.memory.arena import Arena
 from runtime.memory.ledger import Ledger
 from runtime.protocol.errors import ErrorCode
@@ -19,12 +20,6 @@ from runtime.store.base import ExpertStore
 
 ReadProgress = Callable[[int, int], None]
 """Called with bytes done and bytes in total; may raise to stop."""
-
-_TORCH_TYPES = {
-    WeightFormat.F32: torch.float32,
-    WeightFormat.F16: torch.float16,
-    WeightFormat.BF16: torch.bfloat16,
-}
 
 
 class DensePart:
@@ -101,7 +96,7 @@ class DensePart:
         store.read_tensor(entry, stored.numpy().data)
         _require_finite(entry, stored)
         if self._is_widened(entry):
-            stored = stored.view(_TORCH_TYPES[entry.format]).to(torch.float32).view(torch.uint8)
+            stored = stored.view(PLAIN_TYPES[entry.format]).to(torch.float32).view(torch.uint8)
         place = self._bytes(name, stored.numel())
         if self._device is None:
             place.copy_(stored)
@@ -120,7 +115,7 @@ class DensePart:
 
 
 def _require_finite(entry: TensorEntry, stored: torch.Tensor) -> None:
-    numbers = _TORCH_TYPES.get(entry.format)
+    numbers = PLAIN_TYPES.get(entry.format)
     if numbers is not None and not is_finite(stored.view(numbers)):
         raise LarderError(
             ErrorCode.WEIGHTS_NOT_FINITE, place=f"The matrix {entry.name} in {entry.file}"

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from runtime.kernels.formats import Floats, pack, unpack
+from runtime.kernels.formats import pack, unpack
+from runtime.kernels.quads import Floats
 from runtime.protocol.values import WeightFormat
 
 Q4A = WeightFormat.Q4A_G32

@@ -7,7 +7,8 @@ import pytest
 import torch
 from hypothesis import given
 
-from runtime.kernels.formats import Floats, pack, pack_q4_g32, pack_q8_g32, unpack
+from runtime.kernels.formats import pack, pack_q4_g32, pack_q8_g32, unpack
+from runtime.kernels.quads import Floats
 from runtime.kernels.tensor_formats import unpack_tensor
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import matrix_bytes

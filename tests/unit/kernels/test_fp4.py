@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 
 from runtime.kernels.formats import pack, unpack
-from runtime.kernels.fp4 import LEVELS, Bytes
+from runtime.kernels.fp4 import LEVELS
+from runtime.kernels.quads import Bytes
 from runtime.protocol.values import WeightFormat
 from runtime.store.packed import record_of_published
 
