@@ -111,6 +111,10 @@ class _Case:
         """Whether experts of a format are read from the published files."""
         return expert_format is self.stored_format and expert_format in PLAIN_FORMATS
 
+    def drive_bytes(self, expert_format: WeightFormat, record_bytes: int) -> int:
+        """Return what is read from the drive for one expert of so many bytes in RAM."""
+        return self.model.expert_bytes if self.is_in_place(expert_format) else record_bytes
+
     def needs(self, expert_format: WeightFormat) -> Needs:
         """Return what the model takes of RAM alone with its experts in a format."""
         spec = self.spec
@@ -140,12 +144,11 @@ def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> Placem
     problem = _problem(case, placement)
     copy = None if is_in_place else _copy_of(case.model, expert_format)
     record_bytes = placement.ram.needs.record_bytes
-    drive_bytes = case.model.expert_bytes if is_in_place else record_bytes
     predicted = None
     if problem is None:
         folder = copy.folder if copy else case.model.folder
         predicted = _forecast(case, placement, expert_format, folder, speed_ratio)
-    tiers = placement.tiers(drive_bytes, case.model.folder)
+    tiers = placement.tiers(case.drive_bytes(expert_format, record_bytes), case.model.folder)
     vram = placement.used.share if placement.used else None
     facts = Facts(
         machine=case.machine,
@@ -244,9 +247,7 @@ def _forecast(
         dense_bytes=case.model.dense_bytes - skipped,
         dense_format=case.dense_format,
         expert_record_bytes=record_bytes,
-        expert_drive_bytes=(
-            case.model.expert_bytes if case.is_in_place(expert_format) else record_bytes
-        ),
+        expert_drive_bytes=case.drive_bytes(expert_format, record_bytes),
         expert_format=expert_format,
         kv_bytes_per_token=case.model.kv_bytes_per_token,
         num_active_parameters=case.model.num_active_parameters,

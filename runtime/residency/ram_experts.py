@@ -98,17 +98,20 @@ class RamExperts:
         else:
             came = 0
         self._count(len(asked), len(missing) + came)
-        if not missing and self.residents.holds_all:
-            yield [(expert, on_device.get(expert) or slots[slot_of[expert]]) for expert in experts]
+        ready = (
+            [(expert, on_device.get(expert) or slots[slot_of[expert]]) for expert in experts]
+            if not missing
+            else None
+        )
+        if ready is not None and self.residents.holds_all:
+            yield ready
             return
         self.residents.begin(layer, asked)
         try:
-            if missing:
-                yield from self._runs_of_misses(layer, experts, missing, on_device)
+            if ready is not None:
+                yield ready
             else:
-                yield [
-                    (expert, on_device.get(expert) or slots[slot_of[expert]]) for expert in experts
-                ]
+                yield from self._runs_of_misses(layer, experts, missing, on_device)
         finally:
             self.residents.end(layer, is_changed=bool(missing))
 

@@ -119,8 +119,7 @@ class RamResidents:
             above = self.above[layer]
             spare = tuple(other for other in self._keeper.residents(index) if other in above)
         if held:
-            kept = held.union(e for e in self._keeper.residents(index) if e in locked)
-            locked = kept
+            locked = held.union(locked)
         admission = self._keeper.admit(index, expert, self._now, locked, spare=spare)
         if admission is None:
             self.places.give_back(slot)
