@@ -8,7 +8,7 @@
 //
 // A row of activations is quantised once, group by group:
 //
-//     [32 x int8][f32 scale][int32: -8 times the sum of the 32][f32: that by the scale]
+//     [32 x int8][f32 scale][int32: -8 times the sum of the 32][f32: that times the scale]
 //
 // What is summed inside a group are integers and therefore exact. Groups are added from left to
 // right, each with one fused product, so that a result depends on its row and column alone.

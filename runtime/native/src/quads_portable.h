@@ -53,7 +53,6 @@ inline Bytes look_up(Codebook codebook, const Bytes& a) {
     return fill<Bytes>([&](int i) { return codebook.levels[a.lane[i]]; });
 }
 
-inline Lanes no_lanes() { return {}; }
 inline Lanes same_lanes(const uint8_t* p) {
     int32_t value;
     std::memcpy(&value, p, sizeof value);
