@@ -30,7 +30,7 @@ from model_shapes import QWEN3_30B, SHAPES, RandomModel, Shape, huge_room, rando
 from runtime.kernels.dispatch import choose_kernels, usable_cores
 from runtime.kernels.matrix import Slot
 from runtime.kernels.native import NativeKernels
-from runtime.native.loader import NativeModule, load_native, read_bandwidth
+from runtime.native.loader import read_bandwidth
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import expert_layout
 
@@ -40,12 +40,7 @@ FORMATS = {
     "Q8_0": WeightFormat.Q8_G32,
     "MXFP4": WeightFormat.MXFP4,
 }
-GEMV_FORMATS = (
-    WeightFormat.Q4_G32,
-    WeightFormat.Q4A_G32,
-    WeightFormat.Q8_G32,
-    WeightFormat.MXFP4,
-)
+"""The peer's types, and ours of the same bits."""
 DECODED_TOKENS = 24
 SMALL_SET_BYTES = 10 << 20
 CHUNKS_BYTES = (1 << 18, 1 << 20, 1 << 22, 1 << 30)
@@ -67,13 +62,12 @@ class Bench:
     """What all measurements share."""
 
     kernels: NativeKernels
-    module: NativeModule
     num_pairs: int
 
     def use(self, instruction_set: str, threads: int) -> None:
         """Take an instruction set and a number of threads from now on."""
-        assert self.module.select_instruction_set(instruction_set)
-        self.module.set_num_threads(threads)
+        assert self.kernels.module.select_instruction_set(instruction_set)
+        self.kernels.module.set_num_threads(threads)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -216,7 +210,7 @@ def model_rows(
 def kernel_rows(bench: Bench, sides: list[Side]) -> Iterator[Row]:
     """Measure the experts of one token, row by row."""
     for side in sides:
-        for weight_format in GEMV_FORMATS:
+        for weight_format in FORMATS.values():
             for threads in sorted({1, usable_cores()}):
                 bench.use(side.instruction_set, threads)
                 yield from gemv_rows(bench, weight_format, threads, side.instruction_set)
@@ -265,16 +259,16 @@ def main() -> None:
     parser.add_argument("--no-peer", action="store_true", help="our own rows alone")
     parser.add_argument("--only", default="", help="one type or shape beside the peer, and no more")
     options = parser.parse_args()
-    kernels, module = choose_kernels(), load_native()
-    if module is None or not isinstance(kernels, NativeKernels):
+    kernels = choose_kernels()
+    if not isinstance(kernels, NativeKernels):
         sys.exit("the native extension is not built: there is nothing to compare")
     load_before = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else -1.0
-    bench = Bench(kernels, module, 3 if options.quick else 7)
+    bench = Bench(kernels, 3 if options.quick else 7)
     sides = [
         Side(name, flavour)
         for name, flavour in (("avx2", "avx2"), ("avx512", "native"))
-        if module.select_instruction_set(name)
-    ] or [Side(module.instruction_set(), "native")]
+        if kernels.module.select_instruction_set(name)
+    ] or [Side(kernels.module.instruction_set(), "native")]
     if not options.no_peer:
         for side in sides:
             peer.environment(side.flavour)

@@ -2,8 +2,8 @@
 
 Writes `benchmarks/results/lab.json`, the tables of `docs/replay.md` and its curves,
 `docs/images/replay-*.svg`. Layers and tokens are subsampled, so that it takes minutes; `--layers 1
---tokens 100000` takes everything. `--choose`
-searches the default's parameters, leaving out each model in turn.
+--tokens 100000` takes everything. `--choose` searches the default's parameters, leaving out each
+model in turn.
 """
 
 from __future__ import annotations

@@ -75,12 +75,6 @@ SHAPES = {
 }
 
 
-def gib_of(weight_format: WeightFormat, shape: Shape) -> float:
-    """Return what the experts of a shape take."""
-    record_bytes = expert_layout(weight_format, shape.hidden, shape.width).record_bytes
-    return shape.num_layers * shape.num_experts * record_bytes / 2**30
-
-
 def huge_room(num_bytes: int) -> Bytes:
     """Return memory in huge pages where the system has them, aligned to one."""
     room = mmap.mmap(-1, num_bytes + _HUGE_BYTES)

@@ -30,6 +30,8 @@ TYPES = {
     "MXFP4": gguf.GGMLQuantizationType.MXFP4,
 }
 _FILE_TYPES = {"Q4_0": 2, "Q8_0": 7, "Q4_K": 14, "MXFP4": 38}
+_SCALES = {"Q4_0": [0.01], "Q8_0": [0.001], "Q4_K": [0.0003, 0.002]}
+"""What a block begins with, in fp16."""
 _TILE_BLOCKS = 1 << 16
 Bytes = npt.NDArray[np.uint8]
 
@@ -63,14 +65,11 @@ def _blocks(kind: str, num_blocks: int) -> Bytes:
     random = np.random.default_rng(0)
     size = gguf.GGML_QUANT_SIZES[TYPES[kind]][1]
     data = random.integers(0, 256, (num_blocks, size), dtype=np.uint8)
-    scale = np.frombuffer(np.float16(0.001 if kind == "Q8_0" else 0.01).tobytes(), np.uint8)
     if kind == "MXFP4":
         data[:, 0] = 120
-    else:
-        data[:, :2] = scale
-    if kind == "Q4_K":
-        data[:, :2] = np.frombuffer(np.float16(0.0003).tobytes(), np.uint8)
-        data[:, 2:4] = np.frombuffer(np.float16(0.002).tobytes(), np.uint8)
+        return data
+    scales = np.array(_SCALES[kind], np.float16).view(np.uint8)
+    data[:, : len(scales)] = scales
     return data
 
 

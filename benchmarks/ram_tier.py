@@ -23,6 +23,7 @@ from runtime.engine.base import CancelToken  # noqa: E402
 from runtime.generate.engine import TieredEngine  # noqa: E402
 from runtime.inspect.folder import inspect_folder  # noqa: E402
 from runtime.policy.catalogue import DEFAULT_POLICY  # noqa: E402
+from runtime.policy.split import even_split  # noqa: E402
 from runtime.protocol.chat import SamplingSettings  # noqa: E402
 from runtime.protocol.model import LoadStage  # noqa: E402
 from runtime.protocol.plan import PlacementPlan  # noqa: E402
@@ -94,8 +95,7 @@ def plan_of(share: float) -> PlacementPlan:
     if share == 1:
         return whole
     num_slots = ram_slots_within(spec, layout.record_bytes, int(share * all_bytes))
-    each, rest = divmod(num_slots, num_layers)
-    slots = [each + (index < rest) for index in range(num_layers)]
+    slots = list(even_split(num_layers, num_slots, spec.num_experts))
     ram_bytes = (
         whole.ram_bytes
         - ram_experts_bytes(spec, layout.record_bytes, num_layers * spec.num_experts)
