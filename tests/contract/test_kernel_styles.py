@@ -36,15 +36,6 @@ ROUTINGS = [
 few = settings(max_examples=15)
 
 
-@pytest.fixture(params=["reference", *usable_instruction_sets()])
-def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
-    if request.param == "reference":
-        yield REFERENCE
-    else:
-        with native_kernels(request.param) as kernels:
-            yield kernels
-
-
 def between(gate: torch.Tensor, up: torch.Tensor, activation: Activation) -> torch.Tensor:
     """The definition of each activation, in f64."""
     gate, up = gate.double(), up.double()

@@ -1,7 +1,5 @@
 """Every set of kernels against the reference, or against f64, on odd shapes."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -15,12 +13,10 @@ from runtime.kernels.reference import ReferenceKernels, weights_of
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import MatrixLayout, expert_layout, matrix_bytes
 from tests.support.kernel_inputs import (
-    native_kernels,
     random_matrix,
     random_pages,
     random_rows,
     random_slots,
-    usable_instruction_sets,
 )
 
 REFERENCE = ReferenceKernels()
@@ -35,15 +31,6 @@ ATTENTION_SHAPES = [
     (9, 8, 1, 128, 64, 55, 1000),
     (70, 2, 1, 5, 1, 0, 1),
 ]
-
-
-@pytest.fixture(params=["reference", *usable_instruction_sets()])
-def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
-    if request.param == "reference":
-        yield REFERENCE
-    else:
-        with native_kernels(request.param) as kernels:
-            yield kernels
 
 
 def rounding_bound(x: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
