@@ -107,13 +107,13 @@ def load_parts(
     """
     progress(LoadStage.START, 0, 0)
     if plan.problem is not None:
-        raise _error_of(plan.problem)
+        raise error_of(plan.problem)
     if plan.needs_prepare:
         raise LarderError(ErrorCode.NOT_PREPARED, folder=plan.model_folder)
     inspection = inspect_folder(plan.model_folder)
     report, spec = inspection.report, inspection.spec
     if report.problems:
-        raise _error_of(report.problems[0])
+        raise error_of(report.problems[0])
     if report.fingerprint != plan.model_fingerprint or spec is None:
         raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
 
@@ -223,6 +223,6 @@ def above_of(plan: PlacementPlan, spec: ModelSpec) -> tuple[int, ...]:
     return tuple(plan.vram_slots_per_layer) or (0,) * len(spec.moe_layers)
 
 
-def _error_of(problem: ErrorReport) -> LarderError:
+def error_of(problem: ErrorReport) -> LarderError:
     """Return a reported problem as the exception it stands for."""
     return LarderError(problem.code, problem.detail, **problem.parameters)

@@ -9,6 +9,7 @@ from runtime.generate.loading import (
     LoadedParts,
     above_of,
     device_of,
+    error_of,
     free_ram_bytes,
     ram_limit_bytes,
     shape_of,
@@ -28,7 +29,7 @@ _SAME = ("model_folder", "model_fingerprint", "store_folder", "expert_format", "
 def check_placement(parts: LoadedParts, plan: PlacementPlan) -> None:
     """Raise ``LarderError`` if a loaded model cannot be placed as a plan says."""
     if plan.problem is not None:
-        raise LarderError(plan.problem.code, plan.problem.detail, **plan.problem.parameters)
+        raise error_of(plan.problem)
     for field in _SAME:
         if getattr(plan, field) != getattr(parts.plan, field):
             raise LarderError(
