@@ -1,4 +1,4 @@
-"""One answer of the model at a time, as a request to the runtime."""
+"""One answer of the model at a time, and counts of questions, as requests to the runtime."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,9 +1,9 @@
 """The conversations: the list, the open one, and the answer that is being written."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.state.chat_export import to_json, to_markdown
 from app.state.chat_import import ImportedChat
@@ -17,6 +17,7 @@ from app.state.prompt_count import PromptCount
 from app.state.sampling import sampling_for
 from app.state.session import Session
 from app.state.settings import SettingsState
+from app.timers import single_shot
 from runtime.protocol.chat import ChatMessage, Role
 from runtime.protocol.messages import (
     CommandFailed,
@@ -82,11 +83,11 @@ class ChatState(QObject):
         self._imports.ended.connect(self._on_imported)
         self.prompt_count = PromptCount(session, self._draft_conversation, self)
         """Tokens of the draft with all that would be sent with it."""
-        self._show_timer = self._timer(SHOW_INTERVAL_MS, self._show_growth)
-        self._save_timer = self._timer(SAVE_INTERVAL_MS, self._save_growth)
-        self._draft_timer = self._timer(DRAFT_SAVE_MS, self._save_draft)
-        self._retry_timer = self._timer(RETRY_INTERVAL_MS, self._retry)
-        self._tell_timer = self._timer(0, self._tell)
+        self._show_timer = single_shot(self, SHOW_INTERVAL_MS, self._show_growth)
+        self._save_timer = single_shot(self, SAVE_INTERVAL_MS, self._save_growth)
+        self._draft_timer = single_shot(self, DRAFT_SAVE_MS, self._save_draft)
+        self._retry_timer = single_shot(self, RETRY_INTERVAL_MS, self._retry)
+        self._tell_timer = single_shot(self, 0, self._tell)
         self._tell_timer.start()
         session.changed.connect(self.asking_changed)
         session.answer_lost.connect(self._on_answer_lost)
@@ -119,8 +120,7 @@ class ChatState(QObject):
     @property
     def num_untold(self) -> int:
         """How many of the oldest messages the model is not told with the next question."""
-        kept = self._kept()
-        return len(kept) - len(told_of(kept, self._told_from_id, has_more=True))
+        return len(self._kept()) - len(self._told())
 
     @property
     def is_answering(self) -> bool:
@@ -271,7 +271,7 @@ class ChatState(QObject):
 
     def leave_out_oldest(self) -> None:
         """Tell the model no more of this chat than leaves room for the draft and an answer."""
-        told = told_of(self._kept(), self._told_from_id, has_more=True)
+        told = self._told()
         size_tokens = self.prompt_count.num_tokens
         if self._chat_id is not None and told and size_tokens is not None:
             first = told_from_id(told, self._draft, size_tokens, self.context_tokens)
@@ -299,13 +299,6 @@ class ChatState(QObject):
         self._tell_timer.stop()
         self._store.close()
 
-    def _timer(self, interval_ms: int, slot: Callable[[], None]) -> QTimer:
-        timer = QTimer(self)
-        timer.setSingleShot(True)
-        timer.setInterval(interval_ms)
-        timer.timeout.connect(slot)
-        return timer
-
     def _title_of(self, chat_id: int | None) -> str:
         return self._store.title(chat_id) if chat_id is not None else ""
 
@@ -323,13 +316,16 @@ class ChatState(QObject):
         """
         return self._messages[:-1] if self._ends_with_question() else self._messages
 
+    def _told(self) -> Sequence[Message]:
+        """Return those of ``_kept`` that the model is told."""
+        return told_of(self._kept(), self._told_from_id, has_more=True)
+
     def _draft_conversation(self) -> list[ChatMessage]:
         """Return what sending the draft would send; nothing while that is not possible."""
         loaded = self._session.loaded
         if loaded is None or not self._draft.strip():
             return []
-        talk = [*told_of(self._kept(), self._told_from_id, has_more=True)]
-        talk.append(Message(0, Role.USER, self._draft))
+        talk = [*self._told(), Message(0, Role.USER, self._draft)]
         return conversation_of(talk, self._settings.values.system_prompt, loaded.name)
 
     def _tell_from(self, chat_id: int, message_id: int) -> None:

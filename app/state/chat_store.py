@@ -82,14 +82,7 @@ class ChatStore:
 
     def title(self, chat_id: int) -> str:
         """Return a chat's title; empty if there is no such chat."""
-
-        def find(connection: sqlite3.Connection) -> str:
-            row = connection.execute(
-                "SELECT title FROM chats WHERE chat_id=?", (chat_id,)
-            ).fetchone()
-            return row[0] if row else ""
-
-        return self._run(find)
+        return self._text("SELECT title FROM chats WHERE chat_id=?", chat_id)
 
     def told_from(self, chat_id: int) -> int:
         """Return the id from which on messages are told to the model; 0 tells all."""
@@ -242,14 +235,7 @@ class ChatStore:
 
     def draft(self, chat_id: int) -> str:
         """Return the unsent text of a chat; 0 stands for a new one."""
-
-        def find(connection: sqlite3.Connection) -> str:
-            row = connection.execute(
-                "SELECT text FROM drafts WHERE chat_id=?", (chat_id,)
-            ).fetchone()
-            return row[0] if row else ""
-
-        return self._run(find)
+        return self._text("SELECT text FROM drafts WHERE chat_id=?", chat_id)
 
     def set_draft(self, chat_id: int, text: str) -> None:
         """Keep the unsent text of a chat; empty forgets it."""
@@ -365,6 +351,11 @@ class ChatStore:
                 connection.execute("ROLLBACK")
             raise
         return result
+
+    def _text(self, statement: str, chat_id: int) -> str:
+        """Return the one text that a chat has of a kind; empty if it has none."""
+        row = self._run(lambda connection: connection.execute(statement, (chat_id,)).fetchone())
+        return row[0] if row else ""
 
     def _change(self, chat_id: int, statement: str, values: tuple[object, ...]) -> None:
         self._touch(chat_id)

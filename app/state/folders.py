@@ -1,4 +1,4 @@
-"""Where the window keeps its files, and where the demo model lies."""
+"""Where the window keeps its files, and where models lie: the demo, and other programs'."""
 
 import dataclasses
 import functools

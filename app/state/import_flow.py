@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.state.chat_import import ImportedChat
+from app.timers import single_shot
 
 SLICE_S = 0.03
 """Keeping chats gives the window back after this time."""
@@ -23,10 +24,7 @@ class ImportFlow(QObject):
         self._keep = keep
         self._waiting: list[ImportedChat] = []
         self._num_kept = 0
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(0)
-        self._timer.timeout.connect(self._on_time)
+        self._timer = single_shot(self, 0, self._on_time)
 
     def start(self, chats: Sequence[ImportedChat]) -> None:
         """Take in these chats. The first of a file is the newest, and is kept last."""

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.state.folders import same_folder
 from app.state.known_model import KnownModel
 from app.state.library_file import Entry, model_key, read_entries, with_report, write_entries
+from app.timers import single_shot
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
     AnyEvent,
@@ -53,10 +54,7 @@ class LibraryState(QObject):
             self._entries.setdefault(model_key(demo_folder), Entry(folder=demo_folder))
         self._found: set[str] = set()
         """What the search that is going on has found."""
-        self._save_timer = QTimer(self)
-        self._save_timer.setSingleShot(True)
-        self._save_timer.setInterval(SAVE_DELAY_MS)
-        self._save_timer.timeout.connect(self.save)
+        self._save_timer = single_shot(self, SAVE_DELAY_MS, self.save)
 
     @property
     def demo_folder(self) -> str:
@@ -251,6 +249,3 @@ class LibraryState(QObject):
 def _rank(model: KnownModel) -> tuple[bool, bool]:
     """Sort the demo first, and last what a search found that cannot run."""
     return not model.is_demo, bool(model.root) and not model.is_runnable
-
-
-__all__ = ["KnownModel", "LibraryState"]

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.state.session import Session
+from app.timers import single_shot
 from runtime.protocol.chat import ChatMessage
 from runtime.protocol.messages import Reply, TokensCounted
 
@@ -34,10 +35,7 @@ class PromptCount(QObject):
         self._is_asking = False
         self._is_stale = False
         self._is_wanted = False
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(REST_MS)
-        self._timer.timeout.connect(self._ask)
+        self._timer = single_shot(self, REST_MS, self._ask)
         session.model_loaded.connect(self.note_change)
         session.changed.connect(self._on_session_changed)
 

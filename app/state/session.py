@@ -4,7 +4,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.link.client import RuntimeClient, RuntimeEnd
 from app.link.process import ProcessOutcome
@@ -16,6 +16,7 @@ from app.state.load_flow import LoadFlow, LoadListener, LoadStep, LoadWish
 from app.state.progress import Progress
 from app.state.settings import SettingsState
 from app.state.stages import Stage, StageFacts, stage_of
+from app.timers import single_shot
 from runtime.protocol.chat import ChatMessage, SamplingSettings
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.framing import FrameError
@@ -86,8 +87,8 @@ class Session(QObject, LoadListener):
         self._is_replacing = False
         self._answers = AnswerFlow(client.send, self._on_answer_ended)
         self._watch_interval_s = 0.0
-        self._cancel_patience = self._timer(CANCEL_WAIT_MS, self._on_cancel_patience_ended)
-        self._stop_patience = self._timer(STOP_WAIT_MS, self._on_stop_patience_ended)
+        self._cancel_patience = single_shot(self, CANCEL_WAIT_MS, self._on_cancel_patience_ended)
+        self._stop_patience = single_shot(self, STOP_WAIT_MS, self._on_stop_patience_ended)
         client.opened.connect(self._on_opened)
         client.event_received.connect(self._on_event)
         client.ended.connect(self._on_ended)
@@ -338,22 +339,17 @@ class Session(QObject, LoadListener):
         self.changed.emit()
         return is_started
 
-    def count_tokens(self, talk: Sequence[ChatMessage], listener: Callable[[Reply], None]) -> bool:
+    def count_tokens(
+        self, conversation: Sequence[ChatMessage], listener: Callable[[Reply], None]
+    ) -> bool:
         """Have the loaded model count a conversation; False if that is not possible."""
-        return self._loaded is not None and self._answers.count(talk, listener)
+        return self._loaded is not None and self._answers.count(conversation, listener)
 
     def stop_answer(self) -> None:
         """Ask for the end of the answer that is being written."""
         self._answers.stop()
         if self._answers.is_running and not self._stop_patience.isActive():
             self._stop_patience.start()
-
-    def _timer(self, interval_ms: int, slot: Callable[[], None]) -> QTimer:
-        timer = QTimer(self)
-        timer.setSingleShot(True)
-        timer.setInterval(interval_ms)
-        timer.timeout.connect(slot)
-        return timer
 
     def _limits(self) -> Limits:
         """Return the budgets and the context that the person chose."""

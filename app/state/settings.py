@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.state.json_file import pretty, set_aside, write_whole
 from app.state.settings_file import (
@@ -14,6 +14,7 @@ from app.state.settings_file import (
     checked,
     read_settings,
 )
+from app.timers import single_shot
 
 SAVE_DELAY_MS = 500
 """Changes within this time are written together, so that a moving slider writes once."""
@@ -30,10 +31,7 @@ class SettingsState(QObject):
         super().__init__(parent)
         self._path = path
         self._values, self._notices = read_settings(path)
-        self._save_timer = QTimer(self)
-        self._save_timer.setSingleShot(True)
-        self._save_timer.setInterval(SAVE_DELAY_MS)
-        self._save_timer.timeout.connect(self.save)
+        self._save_timer = single_shot(self, SAVE_DELAY_MS, self.save)
         if self._notices:
             self._keep_original()
 

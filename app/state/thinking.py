@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-OPEN_MARK = "<think>"
-CLOSE_MARK = "</think>"
+_OPEN_MARK = "<think>"
+_CLOSE_MARK = "</think>"
 
 
 class ThoughtSplit(NamedTuple):
@@ -20,8 +20,8 @@ def split_thinking(text: str) -> ThoughtSplit:
     opening mark into the prompt, so that only the closing one was generated.
     """
     start = text.lstrip()
-    is_marked = start.startswith(OPEN_MARK)
-    before, mark, after = (start[len(OPEN_MARK) :] if is_marked else text).partition(CLOSE_MARK)
-    if mark and (is_marked or OPEN_MARK not in before):
+    is_marked = start.startswith(_OPEN_MARK)
+    before, mark, after = (start[len(_OPEN_MARK) :] if is_marked else text).partition(_CLOSE_MARK)
+    if mark and (is_marked or _OPEN_MARK not in before):
         return ThoughtSplit(before.strip(), after.lstrip())
     return ThoughtSplit(before.strip(), "") if is_marked else ThoughtSplit("", text)

@@ -12,7 +12,7 @@ from app.text.words import ChatWords
 from app.theme.palette import Palette
 from app.views.markdown_view import MarkdownView
 from app.views.message_view import MessageView
-from app.views.pieces import label
+from app.views.pieces import label, remove
 from app.views.plain_text import LongText
 from runtime.protocol.chat import GenerationStats
 
@@ -109,8 +109,7 @@ class AnswerView(MessageView):
     def _show_answer_text(self, answer: str) -> None:
         if not answer.startswith(self._shown_answer):
             index = self._column.indexOf(self._body)
-            self._body.hide()
-            self._body.deleteLater()
+            remove(self._column, self._body)
             self._body = self._make_body()
             self._column.insertWidget(index, self._body)
             self._shown_answer = ""

@@ -1,6 +1,6 @@
 """The budgets and the context of a plan, with their consequence in words while they move."""
 
-from PySide6.QtCore import QSignalBlocker, QTimer, Signal
+from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.state.budget_range import BudgetRange, ram_range, vram_range
@@ -8,6 +8,7 @@ from app.text import drive_phrases, phrases, units
 from app.text.monitor_words import BudgetWords, LiveWords
 from app.text.words import ModelWords
 from app.theme.palette import Palette
+from app.timers import single_shot
 from app.views.pieces import Card, label
 from app.views.tier_slider import TierSlider
 from runtime.protocol.machine import DeviceReport, MachineReport
@@ -33,10 +34,9 @@ class PlannedBudget(QWidget):
         self.automatic.setAccessibleName(f"{name}: {ModelWords.RAM_AUTOMATIC}")
         self.automatic.setChecked(True)
         self.automatic.toggled.connect(self._on_automatic_toggled)
-        self._pause = QTimer(self)
-        self._pause.setSingleShot(True)
-        self._pause.setInterval(SEND_EVERY_MS)
-        self._pause.timeout.connect(lambda: self.changed.emit(self.slider.chosen_bytes()))
+        self._pause = single_shot(
+            self, SEND_EVERY_MS, lambda: self.changed.emit(self.slider.chosen_bytes())
+        )
         self._name = label(name, "strong")
         self._value = label("", "strong")
         self._facts = label("", "dim", is_wrapping=True)

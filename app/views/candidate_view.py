@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from app.state.budget_range import used_device
 from app.state.candidate import Candidate
@@ -16,7 +16,7 @@ from app.text.words import ModelWords, ShellWords
 from app.theme import metrics
 from app.theme.palette import Palette
 from app.views.budget_card import BudgetCard
-from app.views.pieces import Card, button, clear_layout, label
+from app.views.pieces import Card, button, clear_layout, label, scrolling
 from app.views.plan_card import PlanCard
 from app.views.progress_text import progress_name
 from runtime.protocol.errors import ErrorCode, ErrorReport
@@ -66,11 +66,8 @@ class CandidateView(QWidget):
         column.addWidget(self._budget)
         column.addWidget(self._reasons)
         column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll = scrolling(inside)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setWidget(inside)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(scroll, 1)

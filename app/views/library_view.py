@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLineEdit, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.state.folders import same_folder
 from app.state.library import LibraryState
@@ -13,10 +13,11 @@ from app.text.library_words import LibraryWords, more_models, searching_line
 from app.text.words import ModelWords
 from app.theme import metrics
 from app.theme.palette import Palette
+from app.timers import single_shot
 from app.views.delete_dialog import DeleteDialog
 from app.views.drop_zone import DropZone
 from app.views.model_card import ModelCard
-from app.views.pieces import button, label
+from app.views.pieces import button, label, remove, scrolling
 from app.views.roots_card import RootsCard
 
 LOOK_INTERVAL_MS = 10_000
@@ -67,10 +68,7 @@ class LibraryView(QWidget):
         self._list = QVBoxLayout()
         self._list.setSpacing(metrics.GAP)
         self._build()
-        self._gather = QTimer(self)
-        self._gather.setSingleShot(True)
-        self._gather.setInterval(_GATHER_MS)
-        self._gather.timeout.connect(self._show_cards)
+        self._gather = single_shot(self, _GATHER_MS, self._show_cards)
         self._look = QTimer(self)
         self._look.setInterval(LOOK_INTERVAL_MS)
         self._look.timeout.connect(search.look_for_missing)
@@ -100,15 +98,11 @@ class LibraryView(QWidget):
         column.addLayout(self._list)
         column.addWidget(self.more_button)
         column.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidget(inside)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(metrics.GAP)
         layout.addLayout(head)
-        layout.addWidget(scroll, 1)
+        layout.addWidget(scrolling(inside), 1)
         layout.addWidget(self.drop_zone)
 
     @property
@@ -156,9 +150,7 @@ class LibraryView(QWidget):
         models = models[: self._num_shown]
         wanted = {model.folder for model in models}
         for folder in [folder for folder in self._cards if folder not in wanted]:
-            card = self._cards.pop(folder)
-            card.hide()
-            card.deleteLater()
+            remove(self._list, self._cards.pop(folder))
         cards: dict[str, ModelCard] = {}
         num_new = 0
         for model in models:

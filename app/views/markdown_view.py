@@ -2,12 +2,14 @@
 
 import time
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.theme.palette import Palette
+from app.timers import DRAW_SLICE_S, single_shot
 from app.views.code_view import CodeView
 from app.views.markdown import Block, Code, MarkdownStream, Prose, Table
+from app.views.pieces import remove
 from app.views.prose_view import ProseView
 from app.views.table_view import TableView
 
@@ -15,8 +17,6 @@ MAX_GROUP_CHARACTERS = 4000
 """Prose is re-laid in groups of about this size, so that an update never costs the whole answer."""
 BITE_CHARACTERS = 2000
 """Source is read in bites of about this size."""
-SLICE_S = 0.02
-"""Drawing gives the window back after this time."""
 
 
 class MarkdownView(QWidget):
@@ -47,10 +47,7 @@ class MarkdownView(QWidget):
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(8)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(0)
-        self._timer.timeout.connect(self._on_time)
+        self._timer = single_shot(self, 0, self._on_time)
 
     @property
     def is_drawn(self) -> bool:
@@ -88,7 +85,7 @@ class MarkdownView(QWidget):
 
     def _read(self) -> None:
         """Draw what waits, for a slice of time."""
-        end_s = time.perf_counter() + SLICE_S
+        end_s = time.perf_counter() + DRAW_SLICE_S
         last: Block | None = None
         while not self.is_drawn:
             if time.perf_counter() > end_s:
@@ -158,24 +155,19 @@ class MarkdownView(QWidget):
             self._show_prose(self._group)
         elif self._prose is not None:
             # The open block was drawn as prose before it turned out to be something else.
-            self._remove(self._prose)
+            remove(self._layout, self._prose)
         self._prose = None
         self._group = ""
 
     def _leave_code(self) -> None:
         """Forget a code view that was open when its block turned out to be something else."""
         if self._code is not None:
-            self._remove(self._code)
+            remove(self._layout, self._code)
             self._code = None
 
     def _leave_table(self) -> None:
         """End a table; one of which nothing was settled turned out to be something else."""
         if self._table is not None and not self._num_groups:
-            self._remove(self._table)
+            remove(self._layout, self._table)
         self._table = None
         self._num_groups = 0
-
-    def _remove(self, view: QWidget) -> None:
-        self._layout.removeWidget(view)
-        view.hide()
-        view.deleteLater()

@@ -10,16 +10,15 @@ from app.state.chat_values import Message
 from app.text.words import ChatWords
 from app.theme import metrics
 from app.theme.palette import Palette
+from app.timers import DRAW_SLICE_S, single_shot
 from app.views.answer_view import AnswerView
 from app.views.message_view import MessageView
-from app.views.pieces import button, label
+from app.views.pieces import button, label, remove
 from app.views.question_view import QuestionView
 from runtime.protocol.chat import GenerationStats, Role
 
 MAX_DRAWN_MESSAGES = 40
 """Earlier ones are drawn when asked for, so that a long chat opens at once."""
-SLICE_S = 0.02
-"""Drawing gives the window back after this time."""
 HOLD_MS = 300
 """For so long after something was drawn, the distance from the end is kept."""
 _END_PX = 24
@@ -80,10 +79,7 @@ class MessageList(QScrollArea):
         self._column.addWidget(self._progress)
         self._column.addStretch(1)
         self.setWidget(page)
-        self._drawing = QTimer(self)
-        self._drawing.setSingleShot(True)
-        self._drawing.setInterval(0)
-        self._drawing.timeout.connect(self._draw)
+        self._drawing = single_shot(self, 0, self._draw)
         self._holding = QTimer(self)
         self._holding.setSingleShot(True)
         self._holding.setInterval(HOLD_MS)
@@ -107,7 +103,7 @@ class MessageList(QScrollArea):
         for view in self._views:
             message = wanted.get(view.message.message_id)
             if message is None or message.role is not view.message.role:
-                self._drop(view)
+                remove(self._column, view)
                 continue
             if view.message != message:
                 view.show_message(message)
@@ -154,7 +150,7 @@ class MessageList(QScrollArea):
         self._drawing.stop()
         self._holding.start()
         for view in self._views:
-            self._drop(view)
+            remove(self._column, view)
             QCoreApplication.sendPostedEvents(view, QEvent.Type.DeferredDelete.value)
         self._views = []
 
@@ -172,7 +168,7 @@ class MessageList(QScrollArea):
     def _draw(self) -> None:
         """Draw messages that are not there yet, from the last upwards, for a slice of time."""
         self._drawing.stop()
-        end_s = time.perf_counter() + SLICE_S
+        end_s = time.perf_counter() + DRAW_SLICE_S
         drawn = {view.message.message_id: view for view in self._views}
         views: list[MessageView] = []
         is_late = False
@@ -200,11 +196,6 @@ class MessageList(QScrollArea):
                 is_offered=view.message.role is Role.USER and view.message.message_id == last,
                 can_ask=self._can_ask,
             )
-
-    def _drop(self, view: MessageView) -> None:
-        self._column.removeWidget(view)
-        view.hide()
-        view.deleteLater()
 
     def _new_view(self, message: Message) -> MessageView:
         view: MessageView

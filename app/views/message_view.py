@@ -132,12 +132,8 @@ class MessageView(QFrame):
         self._palette = palette
         self._actions.show_palette(palette)
 
-    def _copied_text(self) -> str:
-        """Return what the button *Copy* takes."""
-        return self._message.text
-
     def _on_copy_clicked(self) -> None:
-        QGuiApplication.clipboard().setText(self._copied_text().strip())
+        QGuiApplication.clipboard().setText(self._message.text.strip())
 
     def enterEvent(self, event: QEnterEvent) -> None:
         """Show the buttons."""

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, Qt, QUrl, Signal
 from PySide6.QtGui import QContextMenuEvent, QDesktopServices, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu
 
-from app.state.library import KnownModel
+from app.state.known_model import KnownModel
 from app.text import phrases, units
 from app.text.errors import sentence
 from app.text.library_words import DeleteWords, LibraryWords, prepared_line

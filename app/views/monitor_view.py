@@ -4,9 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QFrame,
     QHBoxLayout,
-    QScrollArea,
     QStackedLayout,
     QVBoxLayout,
     QWidget,
@@ -25,7 +23,7 @@ from app.views.live_budget_card import LiveBudgetCard
 from app.views.live_cards import EnergyCard, HitCard, NotesCard, ThroughputCard, TokenCard
 from app.views.map_card import MapCard
 from app.views.page_clock import PageClock
-from app.views.pieces import button, label
+from app.views.pieces import button, label, scrolling
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.telemetry import RateLimits
 from runtime.protocol.values import Tier
@@ -104,10 +102,7 @@ class MonitorView(QWidget):
         page.addWidget(self.warning)
         page.addWidget(self._paused)
         page.addLayout(columns, 1)
-        self._scroll = QScrollArea()
-        self._scroll.setWidgetResizable(True)
-        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setWidget(inside)
+        self._scroll = scrolling(inside)
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self._empty)
         self._stack.addWidget(self._scroll)

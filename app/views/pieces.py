@@ -7,6 +7,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QLayout,
     QPushButton,
+    QScrollArea,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -88,6 +89,22 @@ def clear_layout(layout: QLayout) -> None:
             widget.deleteLater()
         elif (inner := item.layout()) is not None:
             clear_layout(inner)
+
+
+def remove(layout: QLayout, widget: QWidget) -> None:
+    """Take a widget out of its layout and delete it."""
+    layout.removeWidget(widget)
+    widget.hide()
+    widget.deleteLater()
+
+
+def scrolling(inside: QWidget) -> QScrollArea:
+    """Return an area without a frame that moves a widget up and down, as wide as there is room."""
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setWidget(inside)
+    return area
 
 
 def margins(layout: QLayout, *, page: bool = False) -> None:

@@ -3,19 +3,18 @@
 import math
 import time
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.text import phrases
 from app.text.view_words import DialogWords
+from app.timers import DRAW_SLICE_S, single_shot
 from app.views.pieces import button, clear_layout
 from app.views.prose_view import FittedText
 
 PIECE_CHARACTERS = 2000
 """A piece is laid out as a whole, which must not be felt."""
-SLICE_S = 0.02
-"""Drawing gives the window back after this time."""
 
 
 def cut_of(text: str, start: int) -> tuple[int, int]:
@@ -77,10 +76,7 @@ class LongText(QWidget):
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(0)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(0)
-        self._timer.timeout.connect(self._draw)
+        self._timer = single_shot(self, 0, self._draw)
 
     @property
     def is_drawn(self) -> bool:
@@ -104,7 +100,7 @@ class LongText(QWidget):
 
     def _draw(self) -> None:
         self._timer.stop()
-        end_s = time.perf_counter() + SLICE_S
+        end_s = time.perf_counter() + DRAW_SLICE_S
         while True:
             if self._last is None:
                 self._last = PlainView(self._look, self._name)

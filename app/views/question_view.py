@@ -8,7 +8,7 @@ from app.text.view_words import DialogWords
 from app.text.words import ChatWords
 from app.theme.palette import Palette
 from app.views.message_view import MessageView
-from app.views.pieces import button
+from app.views.pieces import button, remove
 from app.views.plain_text import FoldedText
 
 MAX_BUBBLE_WIDTH = 528
@@ -56,9 +56,7 @@ class QuestionView(MessageView):
         """Offer to ask again what got no answer."""
         if not is_offered:
             if self.retry_button is not None:
-                self._column.removeWidget(self.retry_button)
-                self.retry_button.hide()
-                self.retry_button.deleteLater()
+                remove(self._column, self.retry_button)
                 self.retry_button = None
             return
         if self.retry_button is None:

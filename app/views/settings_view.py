@@ -1,19 +1,17 @@
 """The Settings page: appearance, answers, energy, files."""
 
 import msgspec
-from PySide6.QtCore import QSignalBlocker, QTimer, QUrl
+from PySide6.QtCore import QSignalBlocker, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
-    QFrame,
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
-    QScrollArea,
     QSpinBox,
     QVBoxLayout,
     QWidget,
@@ -26,7 +24,8 @@ from app.text.monitor_words import DriveWords
 from app.text.view_words import DialogWords
 from app.text.words import SettingWords
 from app.theme import metrics
-from app.views.pieces import Card, button, label
+from app.timers import single_shot
+from app.views.pieces import Card, button, label, scrolling
 
 TYPING_PAUSE_MS = 400
 
@@ -71,17 +70,10 @@ class SettingsView(QWidget):
         outside.addStretch(1)
         outside.addWidget(column, 100)
         outside.addStretch(1)
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidget(page)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(scroll)
-        self._typing = QTimer(self)
-        self._typing.setSingleShot(True)
-        self._typing.setInterval(TYPING_PAUSE_MS)
-        self._typing.timeout.connect(self._save)
+        layout.addWidget(scrolling(page))
+        self._typing = single_shot(self, TYPING_PAUSE_MS, self._save)
         settings.changed.connect(self._show_values)
         session.changed.connect(self._on_session_changed)
         self._show_values()

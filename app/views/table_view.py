@@ -5,19 +5,21 @@ import re
 import time
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from app.text.view_words import TableWords
 from app.theme.palette import Palette
+from app.timers import DRAW_SLICE_S, single_shot
 from app.views.markdown import Table
 from app.views.prose_view import ProseView
 from app.views.table_layout import column_widths
 
-SLICE_S = 0.02
 _PADDING_PX = 15
 """Both sides of a cell and its line."""
+_EDGE_PX = 2
+"""The lines at both sides of a table."""
 _STEP_PX = 16
 """Columns are wider than their text by less than this."""
 _JOINT_PX = 2
@@ -53,10 +55,7 @@ class TableView(QScrollArea):
         self._layout.setSpacing(0)
         self.setWidget(inside)
         inside.installEventFilter(self)
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(0)
-        self._timer.timeout.connect(self._draw_stale)
+        self._timer = single_shot(self, 0, self._draw_stale)
 
     def views(self) -> list[ProseView]:
         """Return the groups of rows, top to bottom."""
@@ -98,17 +97,20 @@ class TableView(QScrollArea):
             self._timer.start()
 
     def _room(self) -> int:
-        return self.viewport().width() - 2
+        return self.viewport().width() - _EDGE_PX
+
+    def _table_width(self) -> int:
+        return sum(self._widths) + _EDGE_PX
 
     def _draw(self, index: int) -> None:
         view = self._views[index]
-        view.setFixedWidth(sum(self._widths) + 2)
+        view.setFixedWidth(self._table_width())
         view.show_html(_html(self._groups[index], self._widths, has_head=index == 0))
         self._fit_height()
 
     def _draw_stale(self) -> None:
         """Draw groups in their new widths, for a slice of time."""
-        end_s = time.perf_counter() + SLICE_S
+        end_s = time.perf_counter() + DRAW_SLICE_S
         while self._stale:
             self._draw(self._stale.pop(0))
             if time.perf_counter() > end_s:
@@ -118,7 +120,7 @@ class TableView(QScrollArea):
     def _fit_height(self) -> None:
         height = sum(view.minimumHeight() for view in self._views)
         bar = self.horizontalScrollBar()
-        if sum(self._widths) + 2 > self.viewport().width():
+        if self._table_width() > self.viewport().width():
             height += bar.sizeHint().height()
         if self.minimumHeight() != height or self.height() != height:
             self.setFixedHeight(height)
@@ -152,8 +154,8 @@ def _natural_widths(table: Table, font: QFont) -> list[int]:
     """Return how wide each column is without breaks."""
     bold = QFont(font)
     bold.setWeight(QFont.Weight.DemiBold)
-    widths = [_width(cell, QFontMetrics(bold)) for cell in table.head]
-    metrics = QFontMetrics(font)
+    bold_metrics, metrics = QFontMetrics(bold), QFontMetrics(font)
+    widths = [_width(cell, bold_metrics) for cell in table.head]
     for row in table.rows:
         for column, cell in enumerate(row[: len(widths)]):
             widths[column] = max(widths[column], _width(cell, metrics))

@@ -1,12 +1,13 @@
 """A slider over one memory: what can be given, what others hold, what stays free."""
 
-from PySide6.QtCore import QRectF, QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QPen, QWheelEvent
 from PySide6.QtWidgets import QSlider
 
 from app.state.budget_range import BudgetRange
 from app.text.monitor_words import BudgetWords
 from app.theme.palette import Palette
+from app.timers import single_shot
 
 STEPS = 1000
 REST_MS = 400
@@ -40,10 +41,7 @@ class TierSlider(QSlider):
         self.setAccessibleName(name)
         self.setToolTip(BudgetWords.EXPLAINED)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._rest = QTimer(self)
-        self._rest.setSingleShot(True)
-        self._rest.setInterval(REST_MS)
-        self._rest.timeout.connect(lambda: self.let_go.emit(self.chosen_bytes()))
+        self._rest = single_shot(self, REST_MS, lambda: self.let_go.emit(self.chosen_bytes()))
         self.valueChanged.connect(self._on_value_changed)
 
     @property
