@@ -29,16 +29,8 @@ class LinkWords:
 class MonitorWords:
     """The Monitor page."""
 
-    PLACEMENT = Word("Where the weights lie")
     LAST_ANSWER = Word("The last answer")
     TIME = Word("Where the time went")
-    MEMORY = Word("Memory")
-    HITS_VRAM = Word("Hits in VRAM")
-    HITS_RAM = Word("Hits in RAM")
-    FROM_DRIVE = Word("From the drive")
-    COMPUTE = Word("computing")
-    DRIVE_WAIT = Word("waiting for the drive")
-    OTHER = Word("other")
     EMPTY_TITLE = Word("Nothing has been measured yet")
     EMPTY_TEXT = Word("Load a model and ask it something: what the machine did is drawn here.")
     NO_ANSWER = Word("Ask something, then this fills.")
@@ -57,14 +49,12 @@ class DialogWords:
     SHOW_THINKING = Word("Show or hide the thinking")
     HIDE_NOTICE = Word("Hide this notice")
     SEED = Word("Seed (empty: a new one each time)")
-    STEP_SIZE = Word("tokens")
     RETRY = Word("Try again")
     SHOW_LESS = Word("Show less")
     TAKE_OUT = Word("Take it out")
     ATTACH_TITLE = Word("Add text files to the question")
     NOT_SAVED = Word("The chat could not be saved; choose another place.")
     FOLDERS = Word("Open folder")
-    ABOUT = Word("About")
     ABOUT_TEXT = Word(
         "Larder runs on this PC alone and sends nothing anywhere. Apache-2.0. Typeface: Inter, "
         "SIL Open Font License 1.1."
