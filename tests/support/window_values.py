@@ -3,8 +3,10 @@
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.machine import MachineReport, Measured
+from runtime.protocol.messages import RootSearched
 from runtime.protocol.model import LoadedModel, ModelReport, TierShare
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind
+from runtime.protocol.search import RootState
 from runtime.protocol.telemetry import TelemetrySample
 from runtime.protocol.values import (
     Budgets,
@@ -45,6 +47,27 @@ def some_report(
         file_bytes=270 << 20,
         dense_bytes=70 << 20,
         expert_bytes=5 << 20,
+    )
+
+
+def some_searched(
+    root: str,
+    state: RootState = RootState.THERE,
+    *,
+    request_id: int = 1,
+    is_complete: bool = True,
+    num_gguf_folders: int = 0,
+    num_unreadable: int = 0,
+) -> RootSearched:
+    """Return what a search that has gone through a place with one model says of it."""
+    return RootSearched(
+        request_id=request_id,
+        root=root,
+        state=state,
+        num_models=1,
+        num_gguf_folders=num_gguf_folders,
+        num_unreadable=num_unreadable,
+        is_complete=is_complete,
     )
 
 

@@ -15,7 +15,6 @@ from runtime.protocol.messages import (
     ModelInspected,
     ModelLoaded,
     ModelPlanned,
-    RootSearched,
 )
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.search import RootState
@@ -26,6 +25,7 @@ from tests.support.window_values import (
     some_loaded,
     some_plan,
     some_report,
+    some_searched,
     some_tiers,
 )
 
@@ -122,20 +122,6 @@ def test_list_that_cannot_be_written_lasts_until_the_end(
     assert len(library.models) == 1
 
 
-def searched(
-    root: str, state: RootState = RootState.THERE, *, is_complete: bool = True
-) -> RootSearched:
-    return RootSearched(
-        request_id=1,
-        root=root,
-        state=state,
-        num_models=1,
-        num_gguf_folders=0,
-        num_unreadable=0,
-        is_complete=is_complete,
-    )
-
-
 def names(library: LibraryState) -> list[str]:
     return [model.name for model in library.models]
 
@@ -148,7 +134,7 @@ def searching(path: Path, qtbot: QtBot) -> LibraryState:
     library.begin_search()
     found = [some_report("/drive/one", "one"), some_report("/drive/two", "two")]
     library.note_found("/drive", found)
-    library.note_searched(searched("/drive"))
+    library.note_searched(some_searched("/drive"))
     library.note_rate("/drive/two", 7.0)
     return library
 
@@ -205,15 +191,15 @@ def test_model_no_longer_found_goes_unless_its_speed_was_measured(
     searching: LibraryState, qtbot: QtBot
 ) -> None:
     searching.begin_search()
-    searching.note_searched(searched("/drive"))
+    searching.note_searched(some_searched("/drive"))
     dropped, two = searching.models
     assert (two.name, two.is_missing, two.measured_tokens_per_s) == ("two", True, 7.0)
     assert not dropped.is_missing
     assert searching.missing_roots == {"/drive"}
     with qtbot.assertNotEmitted(searching.changed):
-        searching.note_searched(searched("/drive"))
+        searching.note_searched(some_searched("/drive"))
     searching.note_found("/drive", [some_report("/drive/two", "two")])
-    searching.note_searched(searched("/drive"))
+    searching.note_searched(some_searched("/drive"))
     assert [model.is_missing for model in searching.models] == [False, False]
 
 
@@ -222,28 +208,28 @@ def test_drive_that_is_away_marks_its_models_and_brings_them_back(
     searching: LibraryState, path: Path, state: RootState
 ) -> None:
     searching.begin_search()
-    searching.note_searched(searched("/drive", state))
+    searching.note_searched(some_searched("/drive", state))
     assert [model.is_missing for model in searching.models] == [False, True, True]
     searching.close()
     again = LibraryState(path)
     assert [model.is_missing for model in again.models] == [False, True, True]
     again.note_found("/drive", [some_report("/drive/one", "one"), some_report("/drive/two", "two")])
-    again.note_searched(searched("/drive"))
+    again.note_searched(some_searched("/drive"))
     assert [model.is_missing for model in again.models] == [False, False, False]
 
 
 def test_place_that_is_too_large_takes_nothing_off_the_list(searching: LibraryState) -> None:
     before = searching.models
     searching.begin_search()
-    searching.note_searched(searched("/drive", is_complete=False))
+    searching.note_searched(some_searched("/drive", is_complete=False))
     assert searching.models == before
 
 
 def test_dropped_folder_that_is_away_is_marked_until_it_is_back(searching: LibraryState) -> None:
     searching.begin_search()
-    searching.note_searched(searched("/models/a", RootState.MISSING))
+    searching.note_searched(some_searched("/models/a", RootState.MISSING))
     assert searching.missing_folders == ["/models/a"]
-    searching.note_searched(searched("/models/a"))
+    searching.note_searched(some_searched("/models/a"))
     assert searching.missing_folders == []
 
 
@@ -261,9 +247,9 @@ def test_found_model_taken_off_the_list_stays_off_until_it_is_dropped(
     assert names(searching) == ["dropped", "two"]
     again = LibraryState(path)
     again.note_found("/drive", [report])
-    again.note_searched(searched("/drive"))
+    again.note_searched(some_searched("/drive"))
     again.begin_search()
-    again.note_searched(searched("/drive"))
+    again.note_searched(some_searched("/drive"))
     assert names(again) == ["dropped", "two"]
     again.note(ModelInspected(request_id=1, report=report))
     assert "one" in names(again)

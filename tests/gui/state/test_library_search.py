@@ -15,14 +15,13 @@ from runtime.protocol.messages import (
     ModelInspected,
     ModelsFound,
     ModelsSearched,
-    RootSearched,
     SearchCancelled,
 )
 from runtime.protocol.search import RootState
 from tests.support.chat_talks import Clock
 from tests.support.fake_client import FakeClient
 from tests.support.unnarrowed import now
-from tests.support.window_values import some_report
+from tests.support.window_values import some_report, some_searched
 
 HUB = os.path.normpath("/cache/hub")
 DRIVE = os.path.normpath("/drive")
@@ -53,17 +52,9 @@ class Searcher:
         )
 
     def searched(self, root: str, state: RootState = RootState.THERE) -> None:
-        self.client.answer(
-            RootSearched(
-                request_id=self.client.last(FindModels).request_id,
-                root=root,
-                state=state,
-                num_models=1,
-                num_gguf_folders=2,
-                num_unreadable=0,
-                is_complete=True,
-            )
-        )
+        request_id = self.client.last(FindModels).request_id
+        place = some_searched(root, state, request_id=request_id, num_gguf_folders=2)
+        self.client.answer(place)
 
     def finish(self) -> None:
         self.client.answer(ModelsSearched(request_id=self.client.last(FindModels).request_id))

@@ -16,7 +16,8 @@ def rest(chat: ChatState, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: not chat.prompt_count._timer.isActive())
 
 
-def reply(client: FakeClient, num_tokens: int) -> None:
+def answer_count(client: FakeClient, num_tokens: int) -> None:
+    """Tell the count that was asked for last."""
     request_id = client.last(CountTokens).request_id
     client.answer(
         TokensCounted(request_id=request_id, prompt_tokens=num_tokens, context_tokens=4096)
@@ -40,7 +41,7 @@ def test_draft_is_counted_with_all_that_would_be_sent(
         (Role.USER, "two more"),
     ]
     with qtbot.waitSignal(chat.prompt_count.changed):
-        reply(client, 300)
+        answer_count(client, 300)
     assert chat.prompt_count.num_tokens == 300
     with qtbot.waitSignal(chat.prompt_count.changed):
         chat.ask("two more")
@@ -55,11 +56,11 @@ def test_question_that_changed_meanwhile_is_counted_again(
     chat.set_draft("one two")
     rest(chat, qtbot)
     assert client.count(CountTokens) == 1
-    reply(client, 1)
+    answer_count(client, 1)
     assert chat.prompt_count.num_tokens is None
     rest(chat, qtbot)
     assert client.count(CountTokens) == 2
-    reply(client, 2)
+    answer_count(client, 2)
     assert chat.prompt_count.num_tokens == 2
     chat.set_draft(" ")
     assert chat.prompt_count.num_tokens is None
@@ -71,7 +72,7 @@ def test_count_that_comes_too_late_shows_nothing(
     chat.set_draft("one")
     rest(chat, qtbot)
     chat.set_draft("")
-    reply(client, 5)
+    answer_count(client, 5)
     assert chat.prompt_count.num_tokens is None
 
 
@@ -105,7 +106,7 @@ def test_model_that_is_gone_counts_nothing(
 ) -> None:
     chat.set_draft("one")
     rest(chat, qtbot)
-    reply(client, 5)
+    answer_count(client, 5)
     client.crash()
     assert chat.prompt_count.num_tokens is None
     assert not ready_session.count_tokens([], lambda _reply: None)

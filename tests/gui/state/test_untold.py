@@ -13,8 +13,9 @@ from app.state.chat_values import Message
 from app.state.session import Session
 from app.state.settings import SettingsState
 from runtime.protocol.chat import Role
-from runtime.protocol.messages import CountTokens, StartGeneration, TokensCounted
+from runtime.protocol.messages import StartGeneration
 from tests.gui.state.test_chat import finish, talk, write
+from tests.gui.state.test_prompt_count import answer_count, rest
 from tests.support.fake_client import FakeClient
 
 
@@ -80,11 +81,8 @@ def test_leaving_out_always_makes_room_where_there_was_none(
 def fill(chat: ChatState, client: FakeClient, qtbot: QtBot, num_tokens: int) -> None:
     """Write a question and have it counted."""
     chat.set_draft("and now?")
-    qtbot.waitUntil(lambda: not chat.prompt_count._timer.isActive())
-    request_id = client.last(CountTokens).request_id
-    client.answer(
-        TokensCounted(request_id=request_id, prompt_tokens=num_tokens, context_tokens=4096)
-    )
+    rest(chat, qtbot)
+    answer_count(client, num_tokens)
 
 
 def test_what_is_left_out_stays_so_and_can_be_told_again(

@@ -8,24 +8,16 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from app.theme.palette import DARK, LIGHT
+from app.theme.palette import DARK
 from app.views.chat_view import ChatView
 from app.views.composer import Composer
 from runtime.protocol.chat import Role
-from runtime.protocol.messages import CountTokens, TokensCounted
+from runtime.protocol.messages import CountTokens
 from tests.gui.state.test_chat import talk
+from tests.gui.state.test_prompt_count import answer_count
 from tests.support.monitor_stage import MonitorStage
 
 FULL = "With this question the chat has 4,096 tokens; the context has room for 4,095 and an answer"
-
-
-@pytest.fixture
-def composer(qtbot: QtBot) -> Composer:
-    composer = Composer(LIGHT)
-    qtbot.addWidget(composer)
-    composer.show_state(can_ask=True, is_answering=False, hint="")
-    composer.show()
-    return composer
 
 
 def drop(composer: Composer, *paths: Path) -> bool:
@@ -89,12 +81,7 @@ def test_chosen_file_that_is_no_text_is_refused_in_words(
         (7, 0, "", False),
         (None, 4096, "120 of 4,096 tokens", False),
         (300, 4096, "300 of 4,096 tokens with this question", False),
-        (
-            4096,
-            4096,
-            FULL,
-            True,
-        ),
+        (4096, 4096, FULL, True),
     ],
 )
 def test_meter_tells_what_the_question_takes(
@@ -112,9 +99,7 @@ def test_question_too_long_for_its_chat_is_asked_in_a_new_one(
     page.show()
     page.composer.edit.setPlainText("a long question")
     qtbot.waitUntil(lambda: stage.client.count(CountTokens) == 1)
-    request_id = stage.client.last(CountTokens).request_id
-    count = TokensCounted(request_id=request_id, prompt_tokens=5000, context_tokens=4096)
-    stage.client.answer(count)
+    answer_count(stage.client, 5000)
     assert page.composer.choices.isVisible()
     with qtbot.waitSignal(page.models_wanted):
         page.composer.longer_button.click()
@@ -124,9 +109,7 @@ def test_question_too_long_for_its_chat_is_asked_in_a_new_one(
     assert page.composer.field.text() == "a long question"
     assert not page.composer.choices.isVisible()
     qtbot.waitUntil(lambda: stage.client.count(CountTokens) == 2)
-    request_id = stage.client.last(CountTokens).request_id
-    count = TokensCounted(request_id=request_id, prompt_tokens=4500, context_tokens=4096)
-    stage.client.answer(count)
+    answer_count(stage.client, 4500)
     assert page.composer.choices.isVisible()
     assert page.composer.new_chat_button.isHidden(), "this is a new chat already"
     page._chat.open_chat(page._chat.chats[0].chat_id)
@@ -143,9 +126,7 @@ def test_oldest_are_left_out_and_told_again(
     assert composer.untold.isHidden()
     composer.edit.setPlainText("and now?")
     qtbot.waitUntil(lambda: stage.client.count(CountTokens) == 1)
-    request_id = stage.client.last(CountTokens).request_id
-    count = TokensCounted(request_id=request_id, prompt_tokens=4200, context_tokens=4096)
-    stage.client.answer(count)
+    answer_count(stage.client, 4200)
     assert composer.leave_out_button.isVisible()
     composer.leave_out_button.click()
     assert composer.untold_text.text() == (

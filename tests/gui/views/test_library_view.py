@@ -31,7 +31,6 @@ from runtime.protocol.messages import (
     ModelsFound,
     ModelsSearched,
     ModelWeighed,
-    RootSearched,
     SearchCancelled,
     WeighModel,
 )
@@ -41,7 +40,7 @@ from runtime.protocol.values import WeightFormat
 from tests.gui.text.test_units import plain
 from tests.support.fake_client import FakeClient
 from tests.support.unnarrowed import now
-from tests.support.window_values import some_error, some_report
+from tests.support.window_values import some_error, some_report, some_searched
 
 DRIVE = "/drive"
 
@@ -98,11 +97,20 @@ class Page:
             )
         )
 
-    def searched(self, state: RootState = RootState.THERE, **counts: int) -> None:
+    def searched(
+        self,
+        state: RootState = RootState.THERE,
+        *,
+        num_gguf_folders: int = 0,
+        num_unreadable: int = 0,
+    ) -> None:
         request_id = self.client.last(FindModels).request_id
-        numbers = {"num_models": 1, "num_gguf_folders": 0, "num_unreadable": 0, **counts}
-        place = RootSearched(
-            request_id=request_id, root=DRIVE, state=state, is_complete=True, **numbers
+        place = some_searched(
+            DRIVE,
+            state,
+            request_id=request_id,
+            num_gguf_folders=num_gguf_folders,
+            num_unreadable=num_unreadable,
         )
         self.client.answer(place)
         self.client.answer(ModelsSearched(request_id=request_id))

@@ -5,7 +5,6 @@ from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from app.theme.palette import LIGHT
 from app.views.composer import Composer
 from app.views.question_field import (
     MAX_EDITED_CHARACTERS,
@@ -22,15 +21,6 @@ def paste(field: QuestionField, text: str) -> None:
     data = QMimeData()
     data.setText(text)
     field.edit.insertFromMimeData(data)
-
-
-@pytest.fixture
-def composer(qtbot: QtBot) -> Composer:
-    composer = Composer(LIGHT)
-    qtbot.addWidget(composer)
-    composer.show_state(can_ask=True, is_answering=False, hint="")
-    composer.show()
-    return composer
 
 
 def test_short_paste_is_edited(composer: Composer) -> None:
