@@ -23,30 +23,21 @@ def is_embedding(name: str) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class DecoderLayer:
-    """One layer: attention and a feed-forward block, each behind a norm, added to the stream.
-
-    Where there are norms after the blocks, they come before the addition.
-    """
+    """One layer: attention and a feed-forward block, each behind a norm, added to the stream."""
 
     attention_norm: Norm
     attention: AttentionBlock
     feed_forward_norm: Norm
     feed_forward: FeedForward
-    after_attention_norm: Norm | None = None
-    after_feed_forward_norm: Norm | None = None
     residual_scale: float = 1.0
 
     def __call__(self, x: torch.Tensor, start_position: int, pages: KvPages) -> torch.Tensor:
         """Return the stream after this layer, which is ``x`` itself."""
-        given = self.attention(self.attention_norm(x), start_position, pages)
-        self._add(x, given, self.after_attention_norm)
-        given = self.feed_forward(self.feed_forward_norm(x))
-        self._add(x, given, self.after_feed_forward_norm)
+        self._add(x, self.attention(self.attention_norm(x), start_position, pages))
+        self._add(x, self.feed_forward(self.feed_forward_norm(x)))
         return x
 
-    def _add(self, x: torch.Tensor, given: torch.Tensor, after: Norm | None) -> None:
-        if after is not None:
-            given = after(given)
+    def _add(self, x: torch.Tensor, given: torch.Tensor) -> None:
         if self.residual_scale != 1.0:
             given = given * self.residual_scale
         x += given
@@ -63,13 +54,13 @@ class DecoderEnds:
     scales: Scales
 
 
-def decoder_ends(parts: Parts, prefix: str = "model") -> DecoderEnds:
+def decoder_ends(parts: Parts) -> DecoderEnds:
     """Return the ends under the names that families use; tied models share one matrix."""
     spec, weights = parts.spec, parts.weights
-    embedding = weights.matrix(f"{prefix}.{_EMBEDDING}")
+    embedding = weights.matrix(f"model.{_EMBEDDING}")
     output = embedding if spec.is_tied else weights.matrix("lm_head.weight")
     bias = weights.vector("lm_head.bias") if spec.has_output_bias else None
-    return DecoderEnds(embedding, norm(parts, f"{prefix}.norm"), output, bias, spec.scales)
+    return DecoderEnds(embedding, norm(parts, "model.norm"), output, bias, spec.scales)
 
 
 class Decoder:

@@ -4,8 +4,8 @@ import torch
 
 from runtime.models.base import FeedForward, Parts
 from runtime.models.decoder import Decoder
-from runtime.models.moe import DenseBlock, MoeBlock, Router, SharedExpert, gated_matrices
-from runtime.models.standard import standard_decoder
+from runtime.models.moe import DenseBlock, MoeBlock, Router, gated_matrices
+from runtime.models.standard import shared_expert, standard_decoder
 
 
 def build(parts: Parts) -> Decoder:
@@ -26,7 +26,4 @@ def _feed_forward(parts: Parts, layer: int, prefix: str) -> FeedForward:
         weights.matrix(f"{prefix}.gate.weight"),
         correction=kernels.embed(statics, torch.zeros(1, dtype=torch.int64))[0],
     )
-    shared = f"{prefix}.shared_experts"
-    if not spec.shared_width:
-        return MoeBlock(parts, layer, router)
-    return MoeBlock(parts, layer, router, SharedExpert(gated_matrices(weights, shared)))
+    return MoeBlock(parts, layer, router, shared_expert(parts, f"{prefix}.shared_experts"))

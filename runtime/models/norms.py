@@ -18,9 +18,6 @@ def norm(parts: Parts, prefix: str) -> Norm:
     match spec.kind:
         case NormKind.RMS:
             return lambda x: kernels.rms_norm(x, weight, spec.eps)
-        case NormKind.RMS_PLUS_ONE:
-            raised = weight + 1
-            return lambda x: kernels.rms_norm(x, raised, spec.eps)
         case NormKind.LAYER:
             bias = parts.weights.vector(f"{prefix}.bias")
             return lambda x: kernels.layer_norm(x, weight, bias, spec.eps)

@@ -9,8 +9,6 @@ from runtime.models.decoder import Decoder, DecoderLayer, decoder_ends
 from runtime.models.moe import DenseBlock, MoeBlock, Router, SharedExpert, gated_matrices
 from runtime.models.norms import norm
 
-_CORRECTION = "e_score_correction_bias"
-"""What most families call the vector that corrects the choice of experts."""
 MakeFeedForward = Callable[[Parts, int, str], FeedForward]
 """Takes the parts, the index of a layer, and how the names of its tensors begin."""
 
@@ -34,25 +32,25 @@ def standard_decoder(parts: Parts, make_feed_forward: MakeFeedForward) -> Decode
 
 def standard_feed_forward(parts: Parts, layer: int, prefix: str) -> FeedForward:
     """Return ``mlp``: dense, or routed by ``gate`` and with a ``shared_expert`` if there is one."""
-    spec, weights = parts.spec, parts.weights
-    prefix = f"{prefix}.mlp"
-    if layer not in spec.moe_layers:
-        return DenseBlock(parts, gated_matrices(weights, prefix))
-    router = plain_router(parts, f"{prefix}.gate")
-    return MoeBlock(parts, layer, router, _shared_expert(parts, f"{prefix}.shared_expert"))
+    return _feed_forward(parts, layer, prefix, "shared_expert")
 
 
 def shared_experts_feed_forward(parts: Parts, layer: int, prefix: str) -> FeedForward:
-    """Return ``mlp``: dense, or routed by a ``gate`` that may be corrected, ``shared_experts``."""
+    """Return the same for families that call the experts that always run ``shared_experts``."""
+    return _feed_forward(parts, layer, prefix, "shared_experts")
+
+
+def _feed_forward(parts: Parts, layer: int, prefix: str, shared: str) -> FeedForward:
+    """Return ``mlp`` as ``standard_shapes`` names its tensors."""
     spec, weights = parts.spec, parts.weights
     prefix = f"{prefix}.mlp"
     if layer not in spec.moe_layers:
         return DenseBlock(parts, gated_matrices(weights, prefix))
     router = plain_router(parts, f"{prefix}.gate")
     if spec.routing.has_correction:
-        correction = weights.vector(f"{prefix}.gate.{_CORRECTION}")
+        correction = weights.vector(f"{prefix}.gate.e_score_correction_bias")
         router = dataclasses.replace(router, correction=correction)
-    return MoeBlock(parts, layer, router, _shared_expert(parts, f"{prefix}.shared_experts"))
+    return MoeBlock(parts, layer, router, shared_expert(parts, f"{prefix}.{shared}"))
 
 
 def plain_router(parts: Parts, name: str) -> Router:
@@ -60,7 +58,7 @@ def plain_router(parts: Parts, name: str) -> Router:
     return Router(parts.kernels, parts.spec.routing, parts.weights.matrix(f"{name}.weight"))
 
 
-def _shared_expert(parts: Parts, name: str) -> SharedExpert | None:
+def shared_expert(parts: Parts, name: str) -> SharedExpert | None:
     """Return the shared expert of a layer, or None where the model has none."""
     if not parts.spec.shared_width:
         return None

@@ -9,8 +9,6 @@ class NormKind(enum.StrEnum):
 
     RMS = "rms"
     """Divide by the root of the mean square, multiply with the weights."""
-    RMS_PLUS_ONE = "rms-plus-one"
-    """The same with weights that are stored less one."""
     LAYER = "layer"
     """Take the mean away first, and add a bias at the end."""
 

@@ -9,16 +9,16 @@ from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertId, ExpertPart
 
 
-def frame_shapes(spec: ModelSpec, prefix: str = "model") -> dict[str, Shape]:
+def frame_shapes(spec: ModelSpec) -> dict[str, Shape]:
     """Return embedding, norms, attention and output matrix, which most families share."""
     hidden = spec.hidden_size
-    shapes: dict[str, Shape] = {f"{prefix}.embed_tokens.weight": (spec.vocabulary_size, hidden)}
+    shapes: dict[str, Shape] = {"model.embed_tokens.weight": (spec.vocabulary_size, hidden)}
     for layer, attention in enumerate(spec.attention):
-        begin = f"{prefix}.layers.{layer}"
-        shapes |= norm_shapes(spec, f"{begin}.input_layernorm")
-        shapes |= attention_shapes(attention, hidden, f"{begin}.self_attn")
-        shapes |= norm_shapes(spec, f"{begin}.post_attention_layernorm")
-    shapes |= norm_shapes(spec, f"{prefix}.norm")
+        prefix = f"model.layers.{layer}"
+        shapes |= norm_shapes(spec, f"{prefix}.input_layernorm")
+        shapes |= attention_shapes(attention, hidden, f"{prefix}.self_attn")
+        shapes |= norm_shapes(spec, f"{prefix}.post_attention_layernorm")
+    shapes |= norm_shapes(spec, "model.norm")
     if not spec.is_tied:
         shapes["lm_head.weight"] = (spec.vocabulary_size, hidden)
     if spec.has_output_bias:
