@@ -2,11 +2,13 @@
 
 import json
 from collections import Counter
+from pathlib import Path
+
+from runtime.inspect.files import read_small, unusable
+from runtime.inspect.lookalike import START_BYTES, mistaken_for
 
 MAX_SEPARATORS = 1 << 20
 """Most commas in one document, which bounds the objects that parsing it makes."""
-
-
 MAX_OPENINGS = 1 << 20
 """Most objects and lists: nested in each other they need no comma."""
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
@@ -43,6 +45,19 @@ def parse_object(data: bytes) -> dict[str, object]:
     if not isinstance(value, dict):
         raise JsonRefusedError(f"a {type(value).__name__} where an object was expected")
     return value
+
+
+def read_object(path: Path, max_bytes: int) -> dict[str, object]:
+    """Return the object in a file of at most ``max_bytes``.
+
+    Fails like ``read_small``, and with ``FILE_INVALID`` where ``parse_object`` refuses the text.
+    """
+    data = read_small(path, max_bytes)
+    try:
+        return parse_object(data)
+    except JsonRefusedError as cause:
+        reason = mistaken_for(data[:START_BYTES]) or f"it is not valid JSON ({cause})"
+        raise unusable(path, reason) from cause
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:

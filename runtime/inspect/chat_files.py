@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from runtime.errors import LarderError
-from runtime.inspect.bounded_json import JsonRefusedError, parse_object
+from runtime.inspect.bounded_json import read_object
 from runtime.inspect.config import ConfigReader
-from runtime.inspect.files import open_regular, read_small, shown, unreadable, unusable
+from runtime.inspect.files import open_regular, shown, unreadable
 from runtime.inspect.lookalike import START_BYTES, mistaken_for
 from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorCode
@@ -26,12 +26,7 @@ TEMPLATE_FILES = ("chat_template.jinja", "chat_template.json")
 def read_config(folder: Path, name: str) -> ConfigReader:
     """Return a JSON file of the folder; raises ``FileNotFoundError`` or ``LarderError``."""
     path = folder / name
-    data = read_small(path, MAX_CONFIG_BYTES)
-    try:
-        return ConfigReader(parse_object(data), str(path))
-    except JsonRefusedError as cause:
-        reason = mistaken_for(data[:START_BYTES]) or f"it is not valid JSON ({cause})"
-        raise unusable(path, reason) from cause
+    return ConfigReader(read_object(path, MAX_CONFIG_BYTES), str(path))
 
 
 def optional_config(folder: Path, name: str) -> tuple[ConfigReader, list[LarderError]]:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from runtime.errors import LarderError
 from runtime.inspect.files import shown
@@ -17,7 +18,7 @@ def spelled(value: object) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     """Whether a value is a finite number above zero and not absurdly large."""
     if type(value) is int:
         return 0 < value < MAX_COUNT
@@ -61,7 +62,7 @@ class ConfigReader:
         value = self[name]
         if value is None:
             return default
-        if (type(value) is int or type(value) is float) and _is_number(value):
+        if _is_number(value):
             return float(value)
         self.refuse(name, value, "a number above 0")
         return default

@@ -1,6 +1,7 @@
 """What a file really is when it is not what its name says."""
 
-LFS_MARK = b"version https://git-lfs"
+GGUF_MARK = b"GGUF"
+_LFS_MARK = b"version https://git-lfs"
 """How a Git LFS pointer begins: the text that stands for a file that was not downloaded."""
 START_BYTES = 256
 """So much of a file's beginning is enough to tell."""
@@ -17,13 +18,13 @@ def mistaken_for(start: bytes) -> str:
         return "it is empty"
     if not start.strip(b"\0"):
         return "it begins with nothing but zeros, so its download is not complete"
-    if start.startswith(LFS_MARK):
+    if start.startswith(_LFS_MARK):
         return "it is a Git LFS pointer of a few bytes, the download is not complete"
     # A header of such a beginning would be longer than 4 GiB, so none is taken for something else.
     is_absurd = any(start[4:8])
     if is_absurd and start.startswith(_PICKLES):
         return "it is a pickle file under another name, which is never opened as it can run code"
-    if is_absurd and start.startswith(b"GGUF"):
+    if is_absurd and start.startswith(GGUF_MARK):
         return "it is a GGUF file under another name"
     if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"<!", b"<?", b"<h", b"<H")):
         return "it is a web page that a server sent in its place"

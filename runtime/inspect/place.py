@@ -9,10 +9,10 @@ from runtime.errors import LarderError
 from runtime.inspect import hub_cache
 from runtime.inspect.files import CIRCLE, is_file, is_unicode, read_start, shown, unreadable
 from runtime.inspect.listing import CONFIG_NAME, MAX_CHILDREN, list_names
+from runtime.inspect.lookalike import GGUF_MARK
 from runtime.inspect.manifest import JOURNAL_NAME
 from runtime.protocol.errors import ErrorCode
 
-GGUF_MAGIC = b"GGUF"
 _MODEL_ENDINGS = (".safetensors", ".json")
 _NOT_UNICODE = "its path holds signs that are not Unicode text, so rename it first"
 _MAX_LISTED = 3
@@ -117,10 +117,10 @@ def _below(path: Path, names: list[str]) -> list[Path]:
 
 def _about_file(path: Path) -> str:
     try:
-        start = read_start(path, 4)
+        start = read_start(path, len(GGUF_MARK))
     except (FileNotFoundError, LarderError):
         return "it is neither a folder nor a file"
-    if start == GGUF_MAGIC:
+    if start == GGUF_MARK:
         return "it is a GGUF file, which cannot be read yet"
     if is_file(path.parent / CONFIG_NAME):
         return f"it is one file of the model in {shown(str(path.parent))}"

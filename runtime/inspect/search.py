@@ -10,14 +10,13 @@ from pathlib import Path
 from runtime.errors import LarderError
 from runtime.inspect import hub_cache
 from runtime.inspect.files import is_unicode
-from runtime.inspect.listing import CONFIG_NAME, MAX_ENTRIES, list_names
+from runtime.inspect.listing import CONFIG_NAME, MAX_ENTRIES, has_weights, list_names
 from runtime.inspect.manifest import JOURNAL_NAME, MANIFEST_NAME
 from runtime.protocol.search import RootState
 
 MAX_FOLDERS = 100_000
 """Of one place; what lies behind them is not looked at, and the search says so."""
 MAX_DEPTH = 12
-_WEIGHT_ENDINGS = (".safetensors", ".safetensors.index.json")
 _PASSED_OVER = ("datasets--", "spaces--")
 """What the hub's cache holds beside models."""
 FolderId = tuple[int, int]
@@ -132,12 +131,12 @@ def _is_wanted(name: str) -> bool:
 
 def _model_in(folder: Path, names: list[str]) -> Path | None:
     """Return the model that a folder is or, in the hub's cache, stands for."""
-    if MANIFEST_NAME in names or JOURNAL_NAME in names:
+    if _is_copy(names):
         return None
-    if folder.name.startswith(hub_cache.PREFIX) and "snapshots" in names:
+    if _is_cached(folder, names):
         found = hub_cache.find_snapshot(folder)
-        return found[0] if found and _has_weights(_names_in(found[0])) else None
-    return folder if CONFIG_NAME in names and _has_weights(names) else None
+        return found[0] if found and has_weights(_names_in(found[0])) else None
+    return folder if CONFIG_NAME in names and has_weights(names) else None
 
 
 def _names_in(folder: Path) -> list[str]:
@@ -147,11 +146,16 @@ def _names_in(folder: Path) -> list[str]:
         return []
 
 
-def _has_weights(names: list[str]) -> bool:
-    return any(name.endswith(_WEIGHT_ENDINGS) for name in names)
-
-
 def _is_closed(folder: Path, names: list[str]) -> bool:
     """Whether nothing in a folder is looked for: a copy of ours, or a cached model without any."""
-    is_cached = folder.name.startswith(hub_cache.PREFIX) and "snapshots" in names
-    return is_cached or MANIFEST_NAME in names or JOURNAL_NAME in names
+    return _is_copy(names) or _is_cached(folder, names)
+
+
+def _is_copy(names: list[str]) -> bool:
+    """Whether a folder holds a prepared copy, finished or not."""
+    return MANIFEST_NAME in names or JOURNAL_NAME in names
+
+
+def _is_cached(folder: Path, names: list[str]) -> bool:
+    """Whether a folder is a model's in the hub's cache."""
+    return folder.name.startswith(hub_cache.PREFIX) and "snapshots" in names

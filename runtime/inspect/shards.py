@@ -3,15 +3,13 @@
 import dataclasses
 import re
 import unicodedata
-from collections import Counter
 from pathlib import Path
 
 from runtime.errors import LarderError
-from runtime.inspect.bounded_json import JsonRefusedError, parse_object
+from runtime.inspect.bounded_json import read_object
 from runtime.inspect.config import spelled
-from runtime.inspect.files import read_small, shown, unusable
+from runtime.inspect.files import shown, unusable
 from runtime.inspect.header import MAX_HEADER_BYTES, ShardHeader, StoredTensor, read_header
-from runtime.inspect.lookalike import START_BYTES, mistaken_for
 from runtime.protocol.errors import ErrorCode
 
 SINGLE_NAME = "model.safetensors"
@@ -20,7 +18,7 @@ MAX_INDEX_BYTES = 64_000_000
 MAX_SHARDS = 4096
 MAX_TENSORS = 1 << 19
 """Most tensors in all files of a folder together."""
-_NUMBERED = re.compile(r"(?P<stem>model)-(?P<number>\d{1,5})-of-(?P<total>\d{1,5})\.safetensors")
+_NUMBERED = re.compile(r"model-(?P<number>\d{1,5})-of-(?P<total>\d{1,5})\.safetensors")
 
 
 @dataclasses.dataclass(slots=True)
@@ -95,7 +93,7 @@ def read_shards(folder: Path, names: list[str]) -> Shards:
             shards.problems.append(error)
             return shards
         # In the order of the files' names, which is the order of reading them.
-        files = sorted(Counter(shards.weight_map.values()))
+        files = sorted(set(shards.weight_map.values()))
         if SINGLE_NAME in names and not set(files).intersection(names):
             # The list of an earlier version, none of whose files is left.
             shards.weight_map = {}
@@ -138,13 +136,9 @@ def _unindexed(names: list[str]) -> list[str]:
 
 def _read_index(path: Path) -> dict[str, str]:
     try:
-        data = read_small(path, MAX_INDEX_BYTES)
-        index = parse_object(data)
+        index = read_object(path, MAX_INDEX_BYTES)
     except FileNotFoundError as cause:
         raise unusable(path, "it is a link to a file that is not there") from cause
-    except JsonRefusedError as cause:
-        reason = mistaken_for(data[:START_BYTES]) or f"it is not valid JSON ({cause})"
-        raise unusable(path, reason) from cause
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise _index_invalid(path, "no weight_map", "an object of file names")

@@ -1,18 +1,16 @@
 """What would go if a model were deleted: which folder, how large, and what else lies in it."""
 
 import os
-import re
 import stat
 from pathlib import Path
 
 from runtime.inspect import hub_cache
 from runtime.inspect.files import shown
-from runtime.inspect.listing import CONFIG_NAME
+from runtime.inspect.listing import CONFIG_NAME, has_weights
 from runtime.protocol.search import DeletionObstacle, FolderWeight
 
 MAX_FILES = 20_000
 """A model has far fewer; a folder with more is something else too."""
-_WEIGHTS = re.compile(r".*\.safetensors(\.index\.json)?$")
 
 
 def weigh_model(folder: str) -> FolderWeight:
@@ -56,7 +54,7 @@ def _weigh(path: Path, *, is_cached: bool) -> FolderWeight:
         num_unreadable += 1
 
     for inner, _, names in os.walk(path, onerror=note):
-        is_model = CONFIG_NAME in names and any(_WEIGHTS.match(name) for name in names)
+        is_model = CONFIG_NAME in names and has_weights(names)
         num_models += is_model and Path(inner) != path and not is_cached
         for name in names:
             num_files += 1
