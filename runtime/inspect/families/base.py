@@ -45,6 +45,10 @@ class PartPlace:
     """Where the matrix lies if the tensor has that shape instead."""
 
 
+LocatePart = Callable[[ModelSpec, ExpertId, ExpertPart], PartPlace]
+"""Says where one matrix of a routed expert lies."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
     """How checkpoints of one ``model_type`` are read."""
@@ -58,7 +62,7 @@ class Family:
     """Problems are left in the reader; the spec counts only if there are none."""
     dense_shapes: Callable[[ModelSpec], dict[str, Shape]]
     """Every tensor that is not a routed expert, by published name."""
-    expert_part: Callable[[ModelSpec, ExpertId, ExpertPart], PartPlace]
+    expert_part: LocatePart
     quant_methods: frozenset[str] = frozenset()
     """The methods in ``quantization_config`` that ``read_spec`` takes into account."""
 
@@ -111,6 +115,12 @@ def refuse_partial_window(reader: ConfigReader) -> None:
         refuse_variant(reader, "sliding windows in some layers", "full attention")
 
 
+def read_window(reader: ConfigReader, *, default: int = 0) -> int:
+    """Return how far every layer looks back, 0 where that is the whole context."""
+    window = reader.integer("sliding_window", minimum=0, default=default)
+    return window if window < reader.integer("max_position_embeddings", default=1) else 0
+
+
 def read_windows(
     reader: ConfigReader, num_layers: int, *, window: int, first: int = 0
 ) -> list[int]:
@@ -119,9 +129,7 @@ def read_windows(
     ``layer_types`` names the kinds; without it, windows begin at layer ``max_window_layers`` where
     the config asks for them. ``window`` and ``first`` are the family's defaults.
     """
-    window = reader.integer("sliding_window", minimum=0, default=window)
-    if window >= reader.integer("max_position_embeddings", default=1):
-        window = 0
+    window = read_window(reader, default=window)
     kinds = reader["layer_types"]
     if kinds is None:
         has_windows = reader.boolean("use_sliding_window", default=False)

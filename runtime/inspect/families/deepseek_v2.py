@@ -1,20 +1,15 @@
 """DeepSeek-V2 checkpoints, Lite too: latent attention, softmax routing, perhaps within groups."""
 
 from runtime.inspect.config import ConfigReader
-from runtime.inspect.families.base import Family, Shape, refuse_variant
-from runtime.inspect.families.latent import (
-    LatentDefaults,
-    read_groups,
-    read_latent_model,
-    require_text,
-)
-from runtime.inspect.families.shapes import one_by_one, standard_expert_name, standard_shapes
+from runtime.inspect.families.base import Family, refuse_variant
+from runtime.inspect.families.latent import LatentDefaults, read_latent_model
+from runtime.inspect.families.routing import read_groups, require_text
+from runtime.inspect.families.shapes import one_by_one, shared_experts_shapes, standard_expert_name
 from runtime.spec.blocks import Routing
 from runtime.spec.model import ModelSpec
 
 _DEFAULTS = LatentDefaults(num_shared_experts=2, num_dense_layers=0)
 _GROUPED = "group_limited_greedy"
-SHARED = "shared_experts"
 
 
 def read_spec(reader: ConfigReader) -> ModelSpec:
@@ -35,15 +30,10 @@ def read_spec(reader: ConfigReader) -> ModelSpec:
     return read_latent_model(reader, "deepseek_v2", routing, _DEFAULTS)
 
 
-def dense_shapes(spec: ModelSpec) -> dict[str, Shape]:
-    """Return all tensors but the routed experts."""
-    return standard_shapes(spec, SHARED)
-
-
 DEEPSEEK_V2 = Family(
     model_type="deepseek_v2",
     architectures=frozenset({"DeepseekV2ForCausalLM"}),
     read_spec=read_spec,
-    dense_shapes=dense_shapes,
+    dense_shapes=shared_experts_shapes,
     expert_part=one_by_one(standard_expert_name),
 )

@@ -2,13 +2,9 @@
 
 from runtime.inspect.config import ConfigReader
 from runtime.inspect.families.base import Family
-from runtime.inspect.families.deepseek_v2 import dense_shapes
-from runtime.inspect.families.latent import (
-    LatentDefaults,
-    read_latent_model,
-    read_sigmoid_routing,
-)
-from runtime.inspect.families.shapes import one_by_one, standard_expert_name
+from runtime.inspect.families.latent import LatentDefaults, read_latent_model
+from runtime.inspect.families.routing import read_sigmoid_routing
+from runtime.inspect.families.shapes import one_by_one, shared_experts_shapes, standard_expert_name
 from runtime.spec.model import ModelSpec
 
 _DEFAULTS = LatentDefaults(num_shared_experts=1, num_dense_layers=3)
@@ -25,6 +21,6 @@ DEEPSEEK_V3 = Family(
     aliases=("kimi_k2",),
     architectures=frozenset({"DeepseekV3ForCausalLM"}),
     read_spec=read_spec,
-    dense_shapes=dense_shapes,
+    dense_shapes=shared_experts_shapes,
     expert_part=one_by_one(standard_expert_name),
 )

@@ -60,9 +60,16 @@ def read_heads(reader: ConfigReader, *, head_dim: int = 0) -> Heads:
 
 
 def read_attention(
-    reader: ConfigReader, *, rope_theta: float, rope_share: float | None = None
+    reader: ConfigReader,
+    *,
+    rope_theta: float,
+    rope_share: float | None = None,
+    has_bias: bool = False,
 ) -> AttentionSpec:
-    """Read grouped heads with rotary positions; options are the family's to add."""
+    """Read grouped heads with rotary positions; other options are the family's to add.
+
+    ``has_bias`` gives each of the four projections one.
+    """
     heads = read_heads(reader)
     rope = read_rope(reader, heads["head_dim"], rope_theta, share=rope_share)
-    return AttentionSpec(**heads, rope=rope)
+    return AttentionSpec(**heads, rope=rope, has_qkv_bias=has_bias, has_output_bias=has_bias)

@@ -4,10 +4,9 @@ import dataclasses
 
 from runtime.inspect.config import MAX_LAYERS, ConfigReader
 from runtime.inspect.families.base import Family, check_sizes, read_activation, refuse_variant
-from runtime.inspect.families.deepseek_v2 import dense_shapes
 from runtime.inspect.families.frame import read_attention, read_frame
-from runtime.inspect.families.latent import read_num_experts, read_sigmoid_routing
-from runtime.inspect.families.shapes import one_by_one, standard_expert_name
+from runtime.inspect.families.routing import read_num_experts, read_sigmoid_routing
+from runtime.inspect.families.shapes import one_by_one, shared_experts_shapes, standard_expert_name
 from runtime.spec.attention import QkNorm
 from runtime.spec.model import ModelSpec
 
@@ -49,6 +48,6 @@ GLM4_MOE = Family(
     model_type="glm4_moe",
     architectures=frozenset({"Glm4MoeForCausalLM"}),
     read_spec=read_spec,
-    dense_shapes=dense_shapes,
+    dense_shapes=shared_experts_shapes,
     expert_part=one_by_one(standard_expert_name),
 )

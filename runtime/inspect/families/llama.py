@@ -1,7 +1,5 @@
 """Llama checkpoints: dense, every layer alike."""
 
-import dataclasses
-
 from runtime.inspect.config import ConfigReader
 from runtime.inspect.families.base import Family, check_sizes, read_activation, refuse_variant
 from runtime.inspect.families.frame import read_attention, read_frame
@@ -15,11 +13,7 @@ def read_spec(reader: ConfigReader) -> ModelSpec:
     if reader.boolean("mlp_bias", default=False):
         refuse_variant(reader, "feed-forward biases", "feed-forward blocks without biases")
     has_bias = reader.boolean("attention_bias", default=False)
-    attention = dataclasses.replace(
-        read_attention(reader, rope_theta=10_000.0),
-        has_qkv_bias=has_bias,
-        has_output_bias=has_bias,
-    )
+    attention = read_attention(reader, rope_theta=10_000.0, has_bias=has_bias)
     spec = ModelSpec(
         model_type="llama",
         **frame,

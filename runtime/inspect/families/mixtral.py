@@ -3,7 +3,7 @@
 import dataclasses
 
 from runtime.inspect.config import ConfigReader
-from runtime.inspect.families.base import Family, Shape, check_sizes, read_activation
+from runtime.inspect.families.base import Family, Shape, check_sizes, read_activation, read_window
 from runtime.inspect.families.frame import read_attention, read_frame
 from runtime.inspect.families.shapes import frame_shapes, one_by_one
 from runtime.spec.blocks import Routing
@@ -16,10 +16,9 @@ _LETTERS = {ExpertPart.GATE: "w1", ExpertPart.DOWN: "w2", ExpertPart.UP: "w3"}
 def read_spec(reader: ConfigReader) -> ModelSpec:
     """Return the spec of a ``mixtral`` config."""
     frame = read_frame(reader, norm_eps=1e-5)
-    window = reader.integer("sliding_window", minimum=0, default=0)
     attention = dataclasses.replace(
         read_attention(reader, rope_theta=1_000_000.0),
-        window=window if window < frame["max_context_tokens"] else 0,
+        window=read_window(reader),
     )
     spec = ModelSpec(
         model_type="mixtral",

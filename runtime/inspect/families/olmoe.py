@@ -5,7 +5,7 @@ import dataclasses
 from runtime.inspect.config import ConfigReader, spelled
 from runtime.inspect.families.base import Family, check_sizes, read_activation, refuse_variant
 from runtime.inspect.families.frame import read_attention, read_frame
-from runtime.inspect.families.qwen2_moe import read_routing
+from runtime.inspect.families.routing import read_routing
 from runtime.inspect.families.shapes import one_by_one, standard_expert_name, standard_shapes
 from runtime.spec.attention import QkNorm
 from runtime.spec.model import ModelSpec
@@ -19,10 +19,8 @@ def read_spec(reader: ConfigReader) -> ModelSpec:
         refuse_variant(reader, f"clip_qkv {spelled(clip)}", "queries, keys and values as they are")
     has_bias = reader.boolean("attention_bias", default=False)
     attention = dataclasses.replace(
-        read_attention(reader, rope_theta=10_000.0),
+        read_attention(reader, rope_theta=10_000.0, has_bias=has_bias),
         qk_norm=QkNorm.WHOLE,
-        has_qkv_bias=has_bias,
-        has_output_bias=has_bias,
     )
     spec = ModelSpec(
         model_type="olmoe",

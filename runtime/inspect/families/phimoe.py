@@ -3,7 +3,7 @@
 import dataclasses
 
 from runtime.inspect.config import ConfigReader
-from runtime.inspect.families.base import Family, check_sizes, read_activation
+from runtime.inspect.families.base import Family, check_sizes, read_activation, read_window
 from runtime.inspect.families.frame import read_attention, read_frame
 from runtime.inspect.families.mixtral import dense_shapes, expert_name
 from runtime.inspect.families.shapes import one_by_one
@@ -14,13 +14,10 @@ from runtime.spec.model import ModelSpec
 def read_spec(reader: ConfigReader) -> ModelSpec:
     """Return the spec of a ``phimoe`` or ``grinmoe`` config."""
     frame = read_frame(reader, norm_eps=1e-5, norm_kind=NormKind.LAYER)
-    window = reader.integer("sliding_window", minimum=0, default=0)
     has_bias = reader.boolean("attention_bias", default=False)
     attention = dataclasses.replace(
-        read_attention(reader, rope_theta=1_000_000.0),
-        window=window if window < frame["max_context_tokens"] else 0,
-        has_qkv_bias=has_bias,
-        has_output_bias=has_bias,
+        read_attention(reader, rope_theta=1_000_000.0, has_bias=has_bias),
+        window=read_window(reader),
     )
     spec = ModelSpec(
         model_type="phimoe",

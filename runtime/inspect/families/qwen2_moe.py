@@ -11,8 +11,8 @@ from runtime.inspect.families.base import (
     refuse_partial_window,
 )
 from runtime.inspect.families.frame import read_attention, read_frame
+from runtime.inspect.families.routing import read_routing
 from runtime.inspect.families.shapes import one_by_one, standard_expert_name, standard_shapes
-from runtime.spec.blocks import Routing
 from runtime.spec.model import ModelSpec
 
 
@@ -42,14 +42,6 @@ def read_spec(reader: ConfigReader) -> ModelSpec:
     )
     check_sizes(reader, spec)
     return spec
-
-
-def read_routing(reader: ConfigReader) -> Routing:
-    """Return the routing by softmax, normalised where the config says so."""
-    return Routing(
-        top_k=reader.integer("num_experts_per_tok", maximum=1 << 16),
-        is_normalised=reader.boolean("norm_topk_prob", default=False),
-    )
 
 
 QWEN2_MOE = Family(

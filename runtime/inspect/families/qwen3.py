@@ -15,10 +15,8 @@ def read_spec(reader: ConfigReader) -> ModelSpec:
     frame = read_frame(reader, norm_eps=1e-6)
     has_bias = reader.boolean("attention_bias", default=False)
     attention = dataclasses.replace(
-        read_attention(reader, rope_theta=10_000.0),
+        read_attention(reader, rope_theta=10_000.0, has_bias=has_bias),
         qk_norm=QkNorm.HEAD,
-        has_qkv_bias=has_bias,
-        has_output_bias=has_bias,
     )
     windows = read_windows(reader, frame["num_layers"], window=4096, first=28)
     spec = ModelSpec(

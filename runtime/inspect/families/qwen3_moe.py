@@ -12,7 +12,7 @@ from runtime.inspect.families.base import (
     refuse_variant,
 )
 from runtime.inspect.families.frame import read_attention, read_frame
-from runtime.inspect.families.qwen2_moe import read_routing
+from runtime.inspect.families.routing import read_routing
 from runtime.inspect.families.shapes import one_by_one, standard_expert_name, standard_shapes
 from runtime.spec.attention import QkNorm
 from runtime.spec.model import ModelSpec

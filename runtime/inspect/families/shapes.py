@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from runtime.inspect.families.base import PartPlace, Shape
+from runtime.inspect.families.base import LocatePart, PartPlace, Shape
 from runtime.spec.attention import AnyAttention, LatentAttentionSpec, QkNorm
 from runtime.spec.blocks import NormKind
 from runtime.spec.model import ModelSpec
@@ -116,6 +116,11 @@ def standard_shapes(spec: ModelSpec, shared: str = "shared_expert") -> dict[str,
     return shapes
 
 
+def shared_experts_shapes(spec: ModelSpec) -> dict[str, Shape]:
+    """Return the same for families that call the experts that always run ``shared_experts``."""
+    return standard_shapes(spec, "shared_experts")
+
+
 def part_shape(spec: ModelSpec, part: ExpertPart) -> tuple[int, int]:
     """Return the shape of one matrix of every routed expert."""
     if part is ExpertPart.DOWN:
@@ -123,9 +128,7 @@ def part_shape(spec: ModelSpec, part: ExpertPart) -> tuple[int, int]:
     return (spec.expert_width, spec.hidden_size)
 
 
-def one_by_one(
-    name_of: Callable[[ExpertId, ExpertPart], str],
-) -> Callable[[ModelSpec, ExpertId, ExpertPart], PartPlace]:
+def one_by_one(name_of: Callable[[ExpertId, ExpertPart], str]) -> LocatePart:
     """Return the places of experts of which each matrix is a tensor of its own."""
 
     def place(spec: ModelSpec, expert: ExpertId, part: ExpertPart) -> PartPlace:
@@ -134,9 +137,7 @@ def one_by_one(
     return place
 
 
-def stacked(
-    names: Mapping[ExpertPart, str],
-) -> Callable[[ModelSpec, ExpertId, ExpertPart], PartPlace]:
+def stacked(names: Mapping[ExpertPart, str]) -> LocatePart:
     """Return the places of experts that are stacked in tensors of three dimensions.
 
     ``names`` are those below ``model.layers.N.``; where gate and up have one name, they lie in one

@@ -1,5 +1,6 @@
 """Tensors that families have in common, and layers of several kinds."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -46,18 +47,7 @@ def test_latent_attention_with_direct_queries_names_its_tensors() -> None:
 
 
 def test_latent_attention_with_latent_queries_and_biases_names_its_tensors() -> None:
-    spec = LatentAttentionSpec(
-        num_heads=2,
-        latent_dim=16,
-        plain_dim=8,
-        rope_dim=4,
-        value_dim=6,
-        query_dim=10,
-        rope=RopeSpec(10000.0, 4),
-        scale=0.3,
-        norm_eps=1e-6,
-        has_bias=True,
-    )
+    spec = dataclasses.replace(LATENT, num_heads=2, query_dim=10, has_bias=True)
     shapes = attention_shapes(spec, 32, "a")
     assert shapes["a.q_a_proj.weight"] == (10, 32)
     assert shapes["a.q_a_proj.bias"] == (10,)
