@@ -178,7 +178,7 @@ def _part_of(whole: TensorEntry, place: PartPlace, shape: Shape) -> TensorEntry:
 def assign_roles(
     family: Family, spec: ModelSpec, shards: Shards, scheme: ScaleScheme | None = None
 ) -> Roles:
-    """Look up every tensor that ``spec`` needs; with a ``scheme`` some may be in eight bits."""
+    """Look up every tensor that ``spec`` needs; with a ``scheme`` some may be in few bits."""
     roles = Roles(scheme=scheme)
     dense_shapes = family.dense_shapes(spec)
     for name, shape in dense_shapes.items():

@@ -14,9 +14,9 @@ from runtime.prepare.progress import Progress
 from runtime.prepare.quantise import Chunk, chunks_of, convert_rows
 from runtime.prepare.recipe import Recipe, WeightFile
 from runtime.prepare.weight_file import TensorPlan
-from runtime.protocol.errors import ErrorCode
 from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry
 from runtime.store.checkpoint import CheckpointStore
+from runtime.store.not_finite import not_finite
 
 _COPY_BYTES = 4 << 20
 _MAX_THREADS = 8
@@ -59,7 +59,7 @@ class Sources:
         return lambda tensor: self._expert(ExpertId(layer, numbers[tensor.name]))
 
     def _dense(self, entry: TensorEntry) -> Iterator[memoryview]:
-        """Copy a dense tensor, widened if it is published in eight bits."""
+        """Copy a dense tensor, widened if it is published in few bits."""
         buffer = memoryview(bytearray(min(_COPY_BYTES, entry.num_bytes)))
         for piece in self._store.tensor_pieces(entry, buffer):
             yield piece
@@ -85,7 +85,5 @@ class Sources:
         """Return the error for a chunk that cannot be converted, which names its tensor."""
         layout = self._store.layout
         part = next(part for part in ExpertPart if layout[part] is chunk.source)
-        entry = self._experts[expert][part]
-        place = f"The matrix {entry.name} in {entry.file}"
         detail = f"layer {expert.layer}, expert {expert.expert}: {cause}"
-        return LarderError(ErrorCode.WEIGHTS_NOT_FINITE, detail, place=place)
+        return not_finite(self._experts[expert][part], detail)

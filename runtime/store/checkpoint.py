@@ -28,7 +28,7 @@ class CheckpointStore:
     def __init__(
         self, inspection: Inspection, *, prefers_direct: bool = True, is_widened: bool = False
     ) -> None:
-        """Open the files; ``is_widened``: experts published in eight bits come as f32, not bf16."""
+        """Open the files; ``is_widened``: experts published in few bits come as f32, not bf16."""
         report, spec = inspection.report, inspection.spec
         if spec is None or report.stored_format is None or report.problems:
             reason = report.problems[0].code if report.problems else "it has no experts"
@@ -81,10 +81,7 @@ class CheckpointStore:
         for part, entry in entries.items():
             if entry.blocks is not None:
                 layout = self._layout[part]
-                begin = layout.offset_bytes
-                for piece in scaled_pieces(self._files, entry, layout.format):
-                    target[begin : begin + piece.nbytes] = piece
-                    begin += piece.nbytes
+                self._read_scaled(entry, layout.format, target[layout.offset_bytes :])
 
     def _read_woven(self, entries: Mapping[ExpertPart, TensorEntry], target: memoryview) -> None:
         """Read each block that holds woven parts once, and copy the parts to their places."""
@@ -113,10 +110,7 @@ class CheckpointStore:
         if entry.blocks is None:
             self._files.read(entry.file, entry.offset_bytes, [target])
             return
-        target, begin = target.cast("B"), 0
-        for piece in scaled_pieces(self._files, entry, entry.format):
-            target[begin : begin + piece.nbytes] = piece
-            begin += piece.nbytes
+        self._read_scaled(entry, entry.format, target.cast("B"))
 
     def tensor_pieces(self, entry: TensorEntry, room: memoryview) -> Iterator[memoryview]:
         """Read a dense tensor in pieces through ``room``; yield each as a part of it."""
@@ -133,6 +127,15 @@ class CheckpointStore:
     def close(self) -> None:
         """Close all files; may be called twice."""
         self._files.close()
+
+    def _read_scaled(
+        self, entry: TensorEntry, weight_format: WeightFormat, target: memoryview
+    ) -> None:
+        """Fill the beginning of ``target`` with a matrix, widened."""
+        begin = 0
+        for piece in scaled_pieces(self._files, entry, weight_format):
+            target[begin : begin + piece.nbytes] = piece
+            begin += piece.nbytes
 
     def _targets(self, run: Run, target: memoryview) -> list[memoryview]:
         """Return the places of the run's parts, and scratch room for the gaps between them."""

@@ -8,16 +8,14 @@ record, in which byte ``i`` of a group holds the columns ``i`` and ``i + 16``.
 import numpy as np
 import numpy.typing as npt
 
-from runtime.errors import LarderError
-from runtime.inspect.files import shown
-from runtime.protocol.errors import ErrorCode
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, TensorEntry
+from runtime.store.not_finite import not_finite
 
 Bytes = npt.NDArray[np.uint8]
 
-BLOCK_BYTES = GROUP_SIZE // 2
+_BLOCK_BYTES = GROUP_SIZE // 2
 """What the weights of one group take."""
-LEAST_EXPONENT, MOST_EXPONENT = 2, 252
+_LEAST_EXPONENT, _MOST_EXPONENT = 2, 252
 """Scales that are used: less counts as 0, more is outside the range of f32, and 255 no number."""
 _QUAD = 4
 _LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
@@ -33,14 +31,13 @@ def unpack_published(
     weave = entry.weave
     assert weave is not None
     rows = slice(weave.first_row, None, weave.row_step)
-    weights = np.frombuffer(blocks, np.uint8).reshape(weave.rows, -1, BLOCK_BYTES)[rows]
+    weights = np.frombuffer(blocks, np.uint8).reshape(weave.rows, -1, _BLOCK_BYTES)[rows]
     exponents = np.frombuffer(scales, np.uint8).reshape(weave.rows, -1)[rows]
     try:
         record = record_of_published(weights, exponents)
     except ValueError as cause:
         assert entry.scales is not None
-        place = f"The matrix {entry.scales.name} in {shown(entry.scales.file)}"
-        raise LarderError(ErrorCode.WEIGHTS_NOT_FINITE, str(cause), place=place) from cause
+        raise not_finite(entry.scales, str(cause)) from cause
     np.frombuffer(target, np.uint8)[:] = record
 
 
@@ -50,13 +47,13 @@ def record_of_published(blocks: Bytes, exponents: Bytes) -> Bytes:
     Exponents are biased by 127. Raises ``ValueError`` if one stands for no number or for weights
     outside the range of f32.
     """
-    if exponents.max() > MOST_EXPONENT:
-        raise ValueError(f"scale {exponents.max()}, expected at most {MOST_EXPONENT}")
+    if exponents.max() > _MOST_EXPONENT:
+        raise ValueError(f"scale {exponents.max()}, expected at most {_MOST_EXPONENT}")
     rows, num_groups, _ = blocks.shape
     num_blocks = -(-rows // ROW_BLOCK)
-    record = np.zeros((num_blocks, num_groups, ROW_BLOCK * (1 + BLOCK_BYTES)), np.uint8)
+    record = np.zeros((num_blocks, num_groups, ROW_BLOCK * (1 + _BLOCK_BYTES)), np.uint8)
     scales = _whole_blocks(exponents).reshape(num_blocks, ROW_BLOCK, num_groups)
-    record[..., :ROW_BLOCK] = np.where(scales < LEAST_EXPONENT, 0, scales).transpose(0, 2, 1)
+    record[..., :ROW_BLOCK] = np.where(scales < _LEAST_EXPONENT, 0, scales).transpose(0, 2, 1)
     # Four neighbouring bytes move together.
     quads = _whole_blocks(_paired(blocks)).view(np.uint32)
     quads = quads.reshape(num_blocks, ROW_BLOCK, num_groups, -1).transpose(0, 2, 3, 1)

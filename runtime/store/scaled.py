@@ -16,6 +16,7 @@ from runtime.inspect.files import shown
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ScaledBlocks, TensorEntry
+from runtime.store.not_finite import not_finite
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
@@ -80,7 +81,7 @@ def scaled_pieces(
         if blocks.bits == _FEWEST_BITS:
             stripe = _multiplied(weights, columns, scales[first_row:], blocks, weight_format)
         elif ((weights & _NO_NUMBER) == _NO_NUMBER).any():
-            raise _no_number(entry)
+            raise not_finite(entry)
         else:
             stripe = _widened(weights, first_row, scales, blocks, weight_format)
         yield stripe.reshape(-1).view(np.uint8).data
@@ -161,7 +162,7 @@ def _read_scales(files: Reads, blocks: ScaledBlocks, shape: tuple[int, ...]) -> 
         case _:
             scales = (stored.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
     if not np.isfinite(scales).all():
-        raise _no_number(entry)
+        raise not_finite(entry)
     strange = scales[(scales <= 0) | (scales > _LARGEST_SCALE)]
     if strange.size:
         raise LarderError(
@@ -172,8 +173,3 @@ def _read_scales(files: Reads, blocks: ScaledBlocks, shape: tuple[int, ...]) -> 
             expected=f"a number above 0 and up to {_LARGEST_SCALE:.2g} everywhere",
         )
     return scales.reshape(-(-shape[0] // blocks.rows), -(-shape[1] // blocks.columns))
-
-
-def _no_number(entry: TensorEntry) -> LarderError:
-    place = f"The matrix {entry.name} in {shown(entry.file)}"
-    return LarderError(ErrorCode.WEIGHTS_NOT_FINITE, place=place)
