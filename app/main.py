@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.end_signals import EndSignals
+from app.graphs.map_import import MapImport
 from app.link.client import RuntimeClient
 from app.link.process import RuntimeCommand, RuntimeProcess
 from app.state.chat import ChatState
@@ -82,6 +83,7 @@ class Program(QObject):
             live=LiveBudgets(self.session, self),
         )
         self.watch = TelemetryWatch(self.session)
+        self._map_import = MapImport(self)
         self._palette: Palette = palette_for(self.settings.values.theme)
         self._apply_palette()
         self.window = MainWindow(self._palette)
@@ -116,6 +118,7 @@ class Program(QObject):
         self.settings.change(window_geometry=self.window.geometry_text())
         self.chat.close()
         self.session.shutdown()
+        self._map_import.close()
         self.library.close()
         self.settings.close()
 
@@ -187,6 +190,8 @@ class Program(QObject):
     def _connect(self) -> None:
         window, session, chat = self.window, self.session, self.chat
         session.changed.connect(self._show_stage)
+        self.client.opened.connect(self._map_import.begin)
+        self._map_import.running_changed.connect(self.chat_view.cards.hold_map)
         session.failed.connect(self._on_failed)
         session.sample_received.connect(self.telemetry.add)
         session.model_loaded.connect(lambda _model: self.telemetry.clear())

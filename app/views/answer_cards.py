@@ -76,6 +76,7 @@ class AnswerCards(QScrollArea):
         super().__init__(parent)
         self._monitor = monitor
         self._drawn_sample = -1
+        self._is_map_held = False
         self._answer_seconds: dict[str, float] = {}
         self.map_card = SmallMapCard(palette)
         self.map_card.clicked.connect(self.map_clicked)
@@ -98,6 +99,10 @@ class AnswerCards(QScrollArea):
         self.clock.fast.connect(self._draw)
         self.clock.slow.connect(self._show_numbers)
 
+    def hold_map(self, is_held: bool) -> None:
+        """Draw no map while what draws it is being imported; the newest is drawn afterwards."""
+        self._is_map_held = is_held
+
     def show_answer(self, stats: GenerationStats | None) -> None:
         """Show what the last answer took."""
         self._answer_seconds = stats.seconds if stats is not None else {}
@@ -112,7 +117,8 @@ class AnswerCards(QScrollArea):
 
     def _draw(self) -> None:
         telemetry = self._monitor.telemetry
-        if telemetry.num_samples != self._drawn_sample and not self.window().isMinimized():
+        is_new = telemetry.num_samples != self._drawn_sample
+        if is_new and not self._is_map_held and not self.window().isMinimized():
             self._drawn_sample = telemetry.num_samples
             is_simulated = self._monitor.is_device_simulated
             self.map_card.show_map(telemetry.experts, is_simulated=is_simulated)

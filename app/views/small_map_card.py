@@ -20,7 +20,8 @@ MAP_HEIGHT = 168
 class SmallMapCard(Card):
     """The newest map; a click opens the Monitor page.
 
-    What draws it is imported with the first map, because numpy would make the window late.
+    What draws it is imported with the first map, because numpy would make the window late; a whole
+    window has it imported before (``MapImport``).
     """
 
     clicked = Signal()

@@ -205,4 +205,7 @@ def test_window_stays_responsive_while_the_model_loads_and_answers(
     demo_window.wait_for_answer()
     longest_s = gaps.stop()
     record_property("longest_gap_s", str(longest_s))
+    record_property("longest_work_s", str(gaps.longest_work_s))
     assert longest_s < 3 * MAX_GAP_S
+    # What the window itself computes at a go is within the bound on a busy machine too.
+    assert gaps.longest_work_s < MAX_GAP_S

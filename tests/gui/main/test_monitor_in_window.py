@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -18,6 +19,41 @@ from runtime.protocol.plan import PlanKind
 from tests.gui.main.conftest import StartWindow
 from tests.support.drive_values import answer_with
 from tests.support.window import START_MS
+
+_DRAW_A_MAP = """
+import os, sys, threading
+from PySide6.QtCore import QTimer
+from app.main import Program, StartOptions, make_application
+
+class Watch:
+    threads = []
+    def find_spec(self, name, path=None, target=None):
+        if name == "numpy" or name.startswith("numpy."):
+            self.threads.append(threading.current_thread())
+
+sys.meta_path.insert(0, Watch())
+application = make_application(["larder"])
+options = StartOptions(
+    folder=sys.argv[1], is_demo_wanted=False, runtime_arguments=("--engine", "scripted")
+)
+program = Program(options, os.environ)
+program.window.resize(1360, 850)
+program.show()
+
+def look():
+    view = program.chat_view.cards.map_card.map
+    if view is not None and not view.grid.is_empty:
+        program.window.close()
+
+timer = QTimer()
+timer.timeout.connect(look)
+timer.start(20)
+application.exec()
+program.close()
+print(len(Watch.threads) > 0, threading.main_thread() in Watch.threads)
+"""
+"""A window until the first map beside the chat; then whether numpy was imported, and whether in
+the window's thread."""
 
 
 @pytest.fixture
@@ -114,3 +150,14 @@ def test_window_comes_up_without_numpy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert found.stdout.strip() == "False"
+
+
+def test_first_map_comes_without_an_import_in_the_windows_thread(tmp_path: Path) -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", _DRAW_A_MAP, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert found.stdout.split() == ["True", "False"]

@@ -119,6 +119,18 @@ def test_cards_click_on_the_map_wants_the_monitor(
         QTest.mouseClick(small, Qt.MouseButton.LeftButton, pos=QPoint(20, 20))
 
 
+def test_cards_hold_the_map_until_it_can_be_drawn(
+    cards: AnswerCards, stage: MonitorStage, qtbot: QtBot
+) -> None:
+    cards.hold_map(True)
+    stage.play(1)
+    with qtbot.waitSignal(cards.clock.fast):
+        pass
+    assert now(cards.map_card.map) is None
+    cards.hold_map(False)
+    qtbot.waitUntil(lambda: now(cards.map_card.map) is not None, timeout=3000)
+
+
 def test_cards_say_when_the_drive_costs_too_much_or_nothing(
     cards: AnswerCards, stage: MonitorStage
 ) -> None:
