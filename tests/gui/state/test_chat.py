@@ -10,7 +10,7 @@ from app.state.chat import ChatState
 from app.state.chat_values import AnswerEnd, ChatNotice
 from app.state.session import Session
 from app.state.settings import SettingsState
-from runtime.protocol.chat import FinishReason, Role
+from runtime.protocol.chat import FinishReason, GenerationStats, Role
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.messages import (
     CancelAccepted,
@@ -40,9 +40,13 @@ def write(client: FakeClient, text: str, *token_ids: int, thinking: str = "") ->
     )
 
 
-def finish(client: FakeClient, reason: FinishReason = FinishReason.STOP) -> None:
+def finish(
+    client: FakeClient,
+    reason: FinishReason = FinishReason.STOP,
+    stats: GenerationStats | None = None,
+) -> None:
     client.answer(
-        GenerationFinished(request_id=asked_id(client), reason=reason, stats=some_stats())
+        GenerationFinished(request_id=asked_id(client), reason=reason, stats=stats or some_stats())
     )
 
 

@@ -1,7 +1,5 @@
 """The strip, the cards beside a chat, and the line under an answer."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -10,13 +8,15 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.chat import ChatState
 from app.state.drive_warning import DriveWarning, use_of_answer
 from app.theme.palette import DARK, LIGHT
 from app.views.answer_cards import AnswerCards
+from app.views.answer_view import AnswerView
 from app.views.chat_view import ChatView
 from app.views.strip import Strip
+from runtime.protocol.chat import GenerationStats
 from runtime.protocol.values import Tier, TierCount
+from tests.gui.state.test_chat import finish, write
 from tests.gui.text.test_units import plain
 from tests.support.drive_values import answer_with
 from tests.support.monitor_stage import MonitorStage, loaded_with_device, plan_with_device
@@ -147,16 +147,32 @@ def test_cards_before_the_first_answer_wait(cards: AnswerCards) -> None:
     assert "Ask something, then this fills." in shown(cards)
 
 
+def line_under(page: ChatView, stage: MonitorStage, qtbot: QtBot, stats: GenerationStats) -> str:
+    """Ask in the page, let it be answered; return what is on the screen about the answer."""
+    QTest.keyClicks(page.composer.edit, "a question")
+    QTest.keyClick(page.composer.edit, Qt.Key.Key_Return)
+    num_messages = len(page._chat.messages)
+    write(stage.client, "an answer", 1)
+    finish(stage.client, stats=stats)
+    qtbot.waitUntil(lambda: len(page.messages.views()) == num_messages and page.messages.is_drawn)
+    view = page.messages.views()[-1]
+    assert isinstance(view, AnswerView)
+    qtbot.waitUntil(lambda: "tokens/s" in shown(view))
+    return shown(view)
+
+
 def test_line_under_an_answer_warns_of_that_answer_alone(
-    stage: MonitorStage, qtbot: QtBot, tmp_path: Path
+    page: ChatView, stage: MonitorStage, qtbot: QtBot
 ) -> None:
-    chat = ChatState(tmp_path / "chats.db", stage.monitor.session, stage.monitor.settings)
-    view = ChatView(chat, stage.monitor, LIGHT)
-    qtbot.addWidget(view)
-    note = plain(view._note(answer_with(0.62)))
-    assert note.startswith("waited for the drive 62 % of the time, 20.0 GB per 100 tokens, ")
-    assert note.endswith("ct per 1000 tokens")
-    assert view._note(answer_with(0.1)) == ""
+    page.show()
+    warning = "waited for the drive 62 % of the time, 20.0 GB per 100 tokens, "
+    slow = line_under(page, stage, qtbot, answer_with(0.62))
+    assert warning in slow
+    assert slow.endswith("ct per 1000 tokens")
+    fast = answer_with(0.1)
+    assert "waited for the drive" not in line_under(page, stage, qtbot, fast)
     hot = TierCount(tier=Tier.VRAM, hits=1, misses=0, bytes=1)
-    assert view._note(msgspec.structs.replace(answer_with(0.1), tiers=[hot])) == "VRAM is simulated"
-    chat.close()
+    on_card = msgspec.structs.replace(fast, tiers=[hot])
+    assert line_under(page, stage, qtbot, on_card).endswith("VRAM is simulated")
+    first = page.messages.views()[1]
+    assert warning in shown(first)
