@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import random
 import shlex
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import msgspec
 import psutil
 import pytest
 
-from runtime.engine.script import Script
+from runtime.engine.script import TOP_K, Script
 from runtime.protocol.messages import (
     GenerationFinished,
     TelemetrySampled,
@@ -20,8 +21,11 @@ from runtime.protocol.messages import (
     TokensGenerated,
     WatchTelemetry,
 )
+from runtime.protocol.telemetry import TelemetrySample
+from runtime.telemetry.expert_tally import IN_RAM, ON_DRIVE, ExpertTally
 from tests.support.runtime_process import ROOT, RuntimeProcess, running_runtime, service_command
 from tests.support.scripted import ask
+from tests.unit.telemetry.test_sampler import Bench
 
 COST_TARGET_SHARE = 0.05
 MEASURE_S = 4.0
@@ -51,6 +55,29 @@ def test_largest_map_at_full_rate_costs_little(
     record_property("core_share", str(found["share"]))
     assert found["samples_per_s"] < 11.0
     assert found["share"] < 3 * COST_TARGET_SHARE
+
+
+def test_samples_of_the_largest_map_of_an_engine_at_work_cost_little(
+    monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    bench = Bench(tally=ExpertTally(LARGE.num_layers, LARGE.num_experts, 4))
+    sampler = bench.sampler()
+    num_all = LARGE.num_layers * LARGE.num_experts
+    draw = random.Random(7)
+
+    def take(interval_s: float) -> TelemetrySample:
+        for first in range(0, num_all, LARGE.num_experts):
+            bench.tally.note_uses(first, draw.sample(range(LARGE.num_experts), TOP_K))
+        moved = draw.randrange(num_all)
+        bench.tally.tiers[moved] = IN_RAM + ON_DRIVE - bench.tally.tiers[moved]
+        return sampler.sample(interval_s)
+
+    found = importlib.import_module("sampler").watched(take, MEASURE_S)
+    record_property("core_share", str(found["share"]))
+    assert found["samples_per_s"] < 11.0
+    assert found["moved_ratio"] == 1.0
+    assert found["share"] < COST_TARGET_SHARE
 
 
 def test_every_watch_begins_with_a_complete_map_and_goes_on_with_changes(tmp_path: Path) -> None:

@@ -38,20 +38,24 @@ _LINES = (
 @functools.cache
 def tiny_checkpoint(root: Path, name: str, num_layers: int = 3, seed: int = 0) -> Path:
     """Return the folder of a variant below ``root``, made at the first call."""
+    folder = root / (f"{name}-{num_layers}-{seed}" if seed else f"{name}-{num_layers}")
+    write_checkpoint(folder, VARIANTS[name], num_layers, seed)
+    return folder
+
+
+def write_checkpoint(folder: Path, variant: TinyVariant, num_layers: int, seed: int = 0) -> None:
+    """Write the checkpoint of a variant into a folder."""
     import torch
 
     transformers = _transformers()
-    variant = VARIANTS[name]
-    folder = root / (f"{name}-{num_layers}-{seed}" if seed else f"{name}-{num_layers}")
     model = _class_of(variant.model_type).from_config(_config(variant, num_layers))
-    _randomise(model, seed=seed + sum(map(ord, name)))
+    _randomise(model, seed=seed + sum(map(ord, variant.name)))
     model = model.to(getattr(torch, variant.stored_dtype))
     model.generation_config = transformers.GenerationConfig(
         bos_token_id=0, eos_token_id=1, do_sample=True, temperature=0.7
     )
     model.save_pretrained(folder)
     write_tokenizer(folder)
-    return folder
 
 
 def reference_model(folder: Path) -> Any:
