@@ -1,10 +1,6 @@
 """A model published in MXFP4 through the whole runtime: planned, prepared, loaded, asked."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,28 +20,14 @@ from runtime.protocol.messages import (
     StartGeneration,
 )
 from runtime.protocol.values import WeightFormat
+from tests.support.larderctl import larderctl
 from tests.support.packed_folders import write_packed
-from tests.support.runtime_process import ROOT, TIMEOUT_S, running_runtime
+from tests.support.runtime_process import running_runtime
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     return write_packed(tmp_path / "model")
-
-
-def larderctl(*arguments: str, status: int = 0) -> dict[str, Any]:
-    result = subprocess.run(
-        [sys.executable, "-m", "runtime.cli", *arguments, "--json"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert result.returncode == status, result.stderr
-    document = json.loads(result.stdout)
-    assert isinstance(document, dict)
-    return document
 
 
 def test_larderctl_prepares_a_packed_model_as_published_and_chats_with_it(model: Path) -> None:
