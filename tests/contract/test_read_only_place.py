@@ -1,0 +1,64 @@
+"""``larderctl prepare`` into a place that cannot be written to."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.checkpoint_folders import TinyModel, write_checkpoint
+from tests.support.read_only import make_unwritable, where_unwritable
+from tests.support.runtime_process import ROOT, TIMEOUT_S
+
+PREPARE = (sys.executable, "-m", "runtime.cli", "prepare")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="folders are closed the POSIX way")
+
+
+@pytest.fixture(name="closed")
+def _closed(tmp_path: Path) -> Path:
+    folder = tmp_path / "closed"
+    make_unwritable(folder)
+    return folder
+
+
+@pytest.fixture(name="model")
+def _model(tmp_path: Path) -> Path:
+    return write_checkpoint(tmp_path / "model", TinyModel(model_type="qwen2_moe", expert_width=40))
+
+
+def prepare(model: Path, closed: Path, out: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run the command where the closed folder is closed."""
+    return subprocess.run(
+        where_unwritable(closed, [*PREPARE, str(model), "--out", str(out), *more]),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+@POSIX
+def test_prepare_where_nothing_can_be_written_says_which_folder_and_what_to_do(
+    model: Path, closed: Path
+) -> None:
+    ended = prepare(model, closed, closed / "copy")
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+    said = " ".join(ended.stderr.split())
+    assert f"Nothing can be written to {closed / 'copy'}: " in said
+    assert "Choose another folder" in said
+    assert list(closed.iterdir()) == []
+
+
+@POSIX
+def test_prepare_where_nothing_can_be_written_has_its_code_in_json(
+    model: Path, closed: Path
+) -> None:
+    ended = prepare(model, closed, closed, "--json")
+    assert ended.returncode == 2
+    error = json.loads(ended.stdout)["error"]
+    assert error["code"] == "disk_not_writable"
+    assert error["parameters"]["folder"] == str(closed)
+    assert error["parameters"]["reason"] in ("Read-only file system", "Permission denied")
