@@ -1,16 +1,20 @@
 """`make test`: the jobs, which tests each runs, and in which environment.
 
 Every test file belongs to a job by the table below; one that belongs to none is an error. Names
-after the command choose jobs: `python .ci/verb.py test pure gui`.
+after the command choose jobs: `python .ci/verb.py test pure gui`. A run of all of them leaves its
+counts and seconds in build/tests/gate.json.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import json
 import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -21,6 +25,10 @@ from console import ROOT, CommandError, merged, output_of, say
 from environments import FULL, GUI, PURE, RUNTIME, Environment
 
 RESULTS = ROOT / "build" / "tests"
+RECORD = RESULTS / "gate.json"
+MAX_GATE_S = 1200
+STARTED = "LARDER_GATE_STARTED"
+"""Set by .ci/run: when the whole gate began, in seconds of the calendar."""
 OFFSCREEN = {"QT_QPA_PLATFORM": "offscreen"}
 _FULL = ("--cov-fail-under=100",)
 _XVFB = ("xvfb-run", "-a", "-s", "-screen 0 1600x1000x24")
@@ -125,6 +133,9 @@ class Outcome:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    second_tries: tuple[str, ...] = ()
+    """Tests that failed and were tried again, whatever came of it."""
+    seconds: float = 0.0
 
     def plus(self, other: Outcome) -> Outcome:
         """Both together."""
@@ -132,6 +143,8 @@ class Outcome:
             self.passed + other.passed,
             self.failed + other.failed,
             self.skipped + other.skipped,
+            (*self.second_tries, *other.second_tries),
+            self.seconds + other.seconds,
         )
 
     def line(self) -> str:
@@ -144,14 +157,15 @@ class Outcome:
 def read_report(path: Path) -> Outcome:
     """Count the tests in a JUnit file; of a test that was tried twice, the second try."""
     last: dict[tuple[str, str], set[str]] = {}
+    again: dict[str, None] = {}
     for case in ET.parse(path).iter("testcase"):
         name = (case.get("classname", ""), case.get("name", ""))
         if name in last:
-            say(f"needed a second try: {name[0]}::{name[1]}")
+            again["::".join(name)] = None
         last[name] = {child.tag for child in case}
     failed = sum(1 for kinds in last.values() if kinds & {"failure", "error"})
     skipped = sum(1 for kinds in last.values() if "skipped" in kinds)
-    return Outcome(len(last) - failed - skipped, failed, skipped)
+    return Outcome(len(last) - failed - skipped, failed, skipped, tuple(again))
 
 
 def assert_absent(environment: Environment) -> None:
@@ -195,7 +209,8 @@ def run_job(job: Job, *, profile: str = "ci", options: tuple[str, ...] = ()) -> 
     if not outcome.failed and (status != 0 or not outcome.passed):
         say(f"job {job.name}: pytest ended with status {status} and no failed test")
         outcome = outcome.plus(Outcome(failed=1))
-    say(f"job {job.name}: {outcome.line()} in {time.monotonic() - started_s:.1f} s")
+    outcome = replace(outcome, seconds=time.monotonic() - started_s)
+    say(f"job {job.name}: {outcome.line()} in {outcome.seconds:.1f} s")
     return outcome
 
 
@@ -214,6 +229,39 @@ def _exists(name: str) -> bool:
     return path.with_suffix(".py").exists() or any(path.glob("*.py"))
 
 
+def closing(outcomes: Mapping[str, Outcome], gate_s: float | None) -> tuple[Outcome, list[str]]:
+    """What all jobs came to, and the lines to end with: the last one counts all tests."""
+    total = Outcome()
+    lines = [""]
+    for name, outcome in outcomes.items():
+        lines.append(f"{name}: {outcome.line()} in {outcome.seconds:.0f} s")
+        total = total.plus(outcome)
+    if gate_s is not None:
+        lines.append(f"the gate took {gate_s:.0f} s; it has {MAX_GATE_S} s on two cores")
+    lines += [f"needed a second try: {name}" for name in total.second_tries]
+    if total.passed + total.failed == 0:
+        total = total.plus(Outcome(failed=1))
+    return total, [*lines, total.line()]
+
+
+def write_record(outcomes: Mapping[str, Outcome], gate_s: float | None) -> None:
+    """Keep the counts and seconds of a run of all jobs, for `make bench-gate`."""
+    jobs = {
+        name: {"outcome": outcome.line(), "seconds": round(outcome.seconds, 1)}
+        for name, outcome in outcomes.items()
+    }
+    status, commit = output_of(["git", "rev-parse", "HEAD"])
+    record = {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "commit": commit.strip() if status == 0 else "",
+        "gate_s": None if gate_s is None else round(gate_s, 1),
+        "jobs": jobs,
+        "second_tries": [name for outcome in outcomes.values() for name in outcome.second_tries],
+    }
+    RECORD.parent.mkdir(parents=True, exist_ok=True)
+    RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
 def main(names: list[str]) -> int:
     """Run the chosen jobs, or all; the last line printed counts all tests."""
     unknown = set(names) - {job.name for job in JOBS}
@@ -223,16 +271,13 @@ def main(names: list[str]) -> int:
     if lost:
         raise CommandError("; ".join(lost))
     system_packages.ensure_test_programs()
-    total, verdicts = Outcome(), []
-    for job in JOBS:
-        if not names or job.name in names:
-            outcome = run_job(job)
-            verdicts.append(f"{job.name}: {outcome.line()}")
-            total = total.plus(outcome)
-    print("\n".join(["", *verdicts]), flush=True)
-    if total.passed + total.failed == 0:
-        total = total.plus(Outcome(failed=1))
-    print(total.line(), flush=True)
+    outcomes = {job.name: run_job(job) for job in JOBS if not names or job.name in names}
+    started = os.environ.get(STARTED)
+    gate_s = time.time() - float(started) if started and not names else None
+    if not names:
+        write_record(outcomes, gate_s)
+    total, lines = closing(outcomes, gate_s)
+    print("\n".join(lines), flush=True)
     return 1 if total.failed else 0
 
 

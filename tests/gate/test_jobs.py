@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,7 @@ def test_report_counts_each_case_once(tmp_path: Path) -> None:
     assert jobs.read_report(report) == jobs.Outcome(passed=1, failed=1, skipped=1)
 
 
-def test_second_try_of_a_test_is_the_one_that_counts_and_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_second_try_of_a_test_is_the_one_that_counts_and_is_named(tmp_path: Path) -> None:
     report = tmp_path / "a.xml"
     report.write_text(
         "<testsuites><testsuite><testcase classname='m' name='a'/><testcase classname='m' "
@@ -43,9 +42,46 @@ def test_second_try_of_a_test_is_the_one_that_counts_and_is_named(
         "</testcase></testsuite></testsuites>",
         encoding="utf-8",
     )
-    assert jobs.read_report(report) == jobs.Outcome(passed=1, failed=1)
-    told = capsys.readouterr()
-    assert "needed a second try: m::a" in told.out + told.err
+    outcome = jobs.read_report(report)
+    assert outcome == jobs.Outcome(passed=1, failed=1, second_tries=("m::a", "m::b"))
+
+
+def test_closing_lines_name_second_tries_just_above_the_last_line() -> None:
+    outcomes = {
+        "pure": jobs.Outcome(passed=3, seconds=5.2),
+        "gui": jobs.Outcome(passed=2, failed=1, second_tries=("m::a", "m::b"), seconds=61.0),
+    }
+    total, lines = jobs.closing(outcomes, 70.4)
+    assert total == jobs.Outcome(5, 1, 0, ("m::a", "m::b"), 66.2)
+    assert lines == [
+        "",
+        "pure: 3 passed, 0 failed in 5 s",
+        "gui: 2 passed, 1 failed in 61 s",
+        "the gate took 70 s; it has 1200 s on two cores",
+        "needed a second try: m::a",
+        "needed a second try: m::b",
+        "5 passed, 1 failed",
+    ]
+
+
+def test_closing_lines_of_no_test_at_all_count_a_failure() -> None:
+    assert jobs.closing({"pure": jobs.Outcome()}, None)[1][-1] == "0 passed, 1 failed"
+
+
+def test_record_of_a_run_holds_counts_seconds_and_second_tries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "RECORD", tmp_path / "tests" / "gate.json")
+    outcomes = {
+        "pure": jobs.Outcome(passed=3, seconds=5.26),
+        "gui": jobs.Outcome(passed=2, second_tries=("m::a",), seconds=60.0),
+    }
+    jobs.write_record(outcomes, 70.44)
+    record = json.loads(jobs.RECORD.read_text(encoding="utf-8"))
+    assert record["gate_s"] == 70.4
+    assert record["jobs"]["pure"] == {"outcome": "3 passed, 0 failed", "seconds": 5.3}
+    assert record["second_tries"] == ["m::a"]
+    assert len(record["commit"]) in (0, 40)
 
 
 def test_only_jobs_with_windows_try_a_failed_test_again() -> None:
