@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import environments
+import setup
 import stamps
 import system_packages
 import torch_build
@@ -92,6 +94,98 @@ def test_missing_library_without_root_gives_the_line_to_run(
     monkeypatch.setattr("shutil.which", lambda _name: "apt-get")
     with pytest.raises(CommandError, match="sudo apt-get install -y libegl1"):
         system_packages.ensure_window(Path("python"))
+
+
+@pytest.mark.parametrize("apt_fails", [False, True])
+def test_missing_library_as_root_is_installed_by_the_systems_own_means(
+    monkeypatch: pytest.MonkeyPatch, *, apt_fails: bool
+) -> None:
+    commands: list[str] = []
+
+    def play(command: Sequence[str | Path], **_: object) -> tuple[int, str]:
+        commands.append(" ".join(map(str, command)))
+        return int(apt_fails and "install" in command), "its own words"
+
+    missing = ["libxcb-cursor.so.0", "libEGL.so.1"]
+    monkeypatch.setattr(system_packages, "missing_libraries", lambda _python: missing)
+    monkeypatch.setattr(system_packages, "output_of", play)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda _name: "apt-get")
+    if apt_fails:
+        with pytest.raises(CommandError, match="apt-get install failed"):
+            system_packages.ensure_window(Path("python"))
+    else:
+        system_packages.ensure_window(Path("python"))
+    assert commands == [
+        "apt-get -qq update",
+        "apt-get -qq install -y --no-install-recommends libegl1 libxcb-cursor0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("window", "steps"),
+    [(True, ["packages", "Qt's libraries", "demo model"]), (False, ["packages", "demo model"])],
+)
+def test_set_up_takes_every_step_in_order(
+    monkeypatch: pytest.MonkeyPatch, *, window: bool, steps: list[str]
+) -> None:
+    taken: list[str] = []
+    full = environments.FULL
+    monkeypatch.setattr(
+        environments, "prepare", lambda which: taken.append("packages" if which is full else "?")
+    )
+    monkeypatch.setattr(
+        system_packages, "ensure_window", lambda _python: taken.append("Qt's libraries")
+    )
+    monkeypatch.setattr(setup, "demo_model", lambda _python: taken.append("demo model"))
+    assert setup.everything(window=window) == full.executable
+    assert taken == steps
+
+
+def test_environment_is_made_of_packages_and_then_larder_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[str] = []
+
+    def packages(_which: environments.Environment) -> bool:
+        taken.append("packages")
+        return False
+
+    def itself(_which: environments.Environment) -> bool:
+        taken.append("larder itself")
+        return True
+
+    monkeypatch.setattr(environments, "_packages", packages)
+    monkeypatch.setattr(environments, "_larder_itself", itself)
+    assert environments.prepare(environments.FULL)
+    assert taken == ["packages", "larder itself"]
+
+
+def test_demo_model_is_built_when_missing_and_when_its_recipe_changed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    builds: list[list[str]] = []
+
+    def build(command: Sequence[str | Path], _failure: str) -> None:
+        builds.append([str(part) for part in command])
+        setup.DEMO.mkdir(parents=True, exist_ok=True)
+        (setup.DEMO / "config.json").write_text("{}", encoding="utf-8")
+
+    recipe = tmp_path / "recipe"
+    recipe.mkdir()
+    (recipe / "build.py").write_text("1", encoding="utf-8")
+    monkeypatch.setattr(setup, "_RECIPE", recipe)
+    monkeypatch.setattr(setup, "DEMO", tmp_path / "demo" / "larder-demo")
+    monkeypatch.setattr(setup, "run", build)
+    setup.demo_model(Path("python"))
+    setup.demo_model(Path("python"))
+    assert builds == [["python", str(recipe / "build.py"), "--out", str(setup.DEMO)]]
+    (recipe / "build.py").write_text("2", encoding="utf-8")
+    setup.demo_model(Path("python"))
+    (setup.DEMO / "config.json").unlink()
+    setup.demo_model(Path("python"))
+    assert len(builds) == 3
 
 
 def test_digest_changes_with_content_absence_and_facts(tmp_path: Path) -> None:

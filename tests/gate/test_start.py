@@ -38,7 +38,9 @@ sys.exit(start.main())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals to a group are POSIX")
-def test_start_interrupted_while_the_chat_answers_leaves_the_chat_running(tmp_path: Path) -> None:
+def test_start_without_a_screen_says_so_and_ctrl_c_leaves_the_chat_running(
+    tmp_path: Path,
+) -> None:
     chat = tmp_path / "chat"
     chat.write_text(_CHAT.format(python=sys.executable))
     chat.chmod(0o700)
@@ -52,9 +54,12 @@ def test_start_interrupted_while_the_chat_answers_leaves_the_chat_running(tmp_pa
         env={name: value for name, value in os.environ.items() if name not in screen},
     ) as process:
         assert process.stdout is not None
-        while process.stdout.readline() != "answering\n":
+        said = ""
+        while not said.endswith("answering\n"):
             assert process.poll() is None
+            said += process.stdout.readline()
         os.killpg(process.pid, signal.SIGINT)
         output, _ = process.communicate("/quit\n", 30)
+    assert "there is no screen here, so the same chat opens in this terminal" in said
     assert output == "stopped\n"
     assert process.returncode == 7
