@@ -103,6 +103,24 @@ def test_engine_answer_cut_in_any_way_is_the_text(pieces: Pieces, text: str) -> 
     assert text_of(run(engine)) == text
 
 
+@pytest.mark.parametrize("tokens_per_s", [40.0, 100.0])
+def test_engine_answer_comes_at_the_rate_that_the_script_says(tokens_per_s: float) -> None:
+    script = dataclasses.replace(
+        FAST,
+        answers=("word " * 19 + "word",),
+        decode_tokens_per_s=tokens_per_s,
+        prompt_tokens_per_s=10 * tokens_per_s,
+    )
+    stats = finished(run(ScriptedEngine(script))).stats
+    decode_s = stats.generated_tokens / tokens_per_s
+    prefill_s = stats.prompt_tokens / (10 * tokens_per_s)
+    assert stats.generated_tokens == 20
+    # Never faster; slower only by what a busy machine takes.
+    assert 0.98 * decode_s <= stats.decode_s <= 3 * decode_s
+    assert 0.98 * prefill_s <= stats.prefill_s
+    assert stats.decode_tokens_per_s <= 1.02 * tokens_per_s
+
+
 def test_engine_answers_come_one_after_the_other_and_again() -> None:
     engine = ScriptedEngine(dataclasses.replace(FAST, answers=("a", "b")))
     assert [text_of(run(engine)) for _ in range(3)] == ["a", "b", "a"]
