@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
-import sysconfig
 import tomllib
-import venv
 import zipfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+
+from tests.support.packages import build_wheel, install_wheel, run
 
 import environments
 from console import ROOT
@@ -27,22 +24,6 @@ sys.stdout.buffer.write(framing.encode(hello))
 """
 
 
-def _run(command: list[str | Path], cwd: Path, env: Mapping[str, str] | None = None) -> str:
-    """Output of a program that must succeed."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env={**os.environ, **(env or {})},
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
 def _version() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return str(project["version"])
@@ -51,30 +32,14 @@ def _version() -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built with the tools of this environment."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
     kept = environments.build_folder(environments.FULL)
-    _run([*command, "--config-settings", f"build-dir={kept}", "--wheel-dir", folder, ROOT], ROOT)
-    (found,) = folder.glob("larder-*.whl")
-    return found
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"), kept)
 
 
 @pytest.fixture(scope="module")
 def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of programs of an environment that holds the wheel and, by path, its needs."""
-    folder = tmp_path_factory.mktemp("installed") / "venv"
-    venv.create(folder, with_pip=False)
-    bin_folder = folder / ("Scripts" if os.name == "nt" else "bin")
-    python = bin_folder / ("python.exe" if os.name == "nt" else "python")
-    command: list[str | Path] = [sys.executable, "-m", "pip", f"--python={python}", "install"]
-    _run([*command, "-q", "--no-deps", wheel], folder)
-    site = Path(
-        _run(
-            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], folder
-        ).strip()
-    )
-    (site / "needs.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
-    return bin_folder
+    return install_wheel(wheel, tmp_path_factory.mktemp("installed") / "venv")
 
 
 def test_wheel_holds_the_product_and_nothing_of_its_making(wheel: Path) -> None:
@@ -92,11 +57,11 @@ def test_wheel_holds_the_extension_that_was_compiled(wheel: Path) -> None:
 
 
 def test_installed_program_tells_its_version(programs: Path, tmp_path: Path) -> None:
-    assert _version() in _run([programs / "larderctl", "--version"], tmp_path)
+    assert _version() in run([programs / "larderctl", "--version"], tmp_path)
 
 
 def test_installed_package_is_the_one_that_runs(programs: Path, tmp_path: Path) -> None:
-    where = _run([programs / "python", "-c", "import app; print(app.__file__)"], tmp_path)
+    where = run([programs / "python", "-c", "import app; print(app.__file__)"], tmp_path)
     assert Path(where.strip()).is_relative_to(programs.parent)
 
 
@@ -119,4 +84,4 @@ def test_installed_runtime_answers_and_leaves_when_the_channel_closes(
 
 
 def test_installed_window_starts_and_stops(programs: Path, tmp_path: Path) -> None:
-    assert _version() in _run([programs / "larder", "--version"], tmp_path)
+    assert _version() in run([programs / "larder", "--version"], tmp_path)
