@@ -1,7 +1,8 @@
 """`make deep`: what takes too long for every change; its dated result is committed.
 
-Longer property tests, the native tests under sanitizers, the pure job on the other Pythons of this
-machine, and the package. Names after the command choose steps.
+Longer property tests, the native tests under sanitizers, the jobs on the other Pythons of this
+machine, `make run` on a bare Debian, and the package. Names after the command choose steps; of the
+others the result keeps what was found before.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import bare_system
+import environments
 import interpreters
 import jobs
 from console import ROOT, CommandError, output_of, run, say
-from environments import PURE
 
 RESULT = ROOT / "benchmarks" / "results" / "deep.json"
 _LONGER = ("-o", "timeout=1500", "-o", "faulthandler_timeout=1400")
 _SANITIZERS = ("address,undefined", "thread")
+_ON_OTHER_PYTHONS = ("pure", "runtime-cpu", "gui")
+_NOT_RUN = "not run"
 _CMAKE = Path(sys.executable).with_name("cmake")
 _NATIVE_TESTS = ROOT / "runtime" / "native" / "tests"
 
@@ -62,16 +66,30 @@ def sanitizers() -> dict[str, object]:
 
 
 def other_pythons() -> dict[str, object]:
-    """The pure job on every other supported Python that this machine has."""
-    pure = next(job for job in jobs.JOBS if job.environment is PURE)
+    """The jobs of one process on every other supported Python that this machine has.
+
+    A job whose packages cannot be had for a Python is told as not run, and why.
+    """
     outcomes = {}
     for version, program in interpreters.others().items():
-        there = replace(PURE, folder=f"{PURE.folder}-{version}", python=program)
-        job = replace(pure, name=f"pure-{version}", environment=there, covered=())
-        outcomes[version] = jobs.run_job(job).line()
+        for job in jobs.JOBS:
+            if job.name in _ON_OTHER_PYTHONS:
+                outcomes[f"{version} {job.name}"] = _line_on(job, version, program)
     if not outcomes:
         return {"verdict": "nothing to run", "why": "no other supported Python was found"}
     return _verdict(outcomes)
+
+
+def _line_on(job: jobs.Job, version: str, program: str) -> str:
+    """The closing line of a job on another Python."""
+    folder = f"{job.environment.folder}-{version}"
+    there = replace(job.environment, folder=folder, python=program)
+    try:
+        environments.prepare(there)
+    except CommandError as error:
+        return f"{_NOT_RUN}: {error}"
+    name = f"{job.name}-{version}"
+    return jobs.run_job(replace(job, name=name, environment=there, covered=())).line()
 
 
 def package() -> dict[str, object]:
@@ -81,15 +99,18 @@ def package() -> dict[str, object]:
 
 
 def _verdict(outcomes: dict[str, str]) -> dict[str, object]:
-    """Passed where no closing line counts a failure."""
-    good = all(" 0 failed" in f" {line}" for line in outcomes.values())
-    return {"verdict": "passed" if good else "failed", **outcomes}
+    """Passed where no closing line counts a failure, of those that ran."""
+    ran = [line for line in outcomes.values() if not line.startswith(_NOT_RUN)]
+    good = all(" 0 failed" in f" {line}" for line in ran)
+    verdict = "passed" if ran and good else "failed" if ran else "nothing to run"
+    return {"verdict": verdict, **outcomes}
 
 
 STEPS: dict[str, Callable[[], dict[str, object]]] = {
     "fuzzing": fuzzing,
     "sanitizers": sanitizers,
     "other_pythons": other_pythons,
+    "bare_system": bare_system.try_out,
     "package": package,
 }
 
@@ -118,18 +139,18 @@ def main(names: list[str]) -> int:
         raise CommandError(f"There is no step {', '.join(unknown)}; there are {', '.join(STEPS)}.")
     git = shutil.which("git")
     commit = output_of([git, "rev-parse", "HEAD"])[1].strip() if git else ""
-    result: dict[str, object] = {
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-        "commit": commit,
-        "machine": machine(),
-    }
+    made = {"date": dt.datetime.now(dt.UTC).date().isoformat(), "commit": commit}
+    result: dict[str, object] = {**made, "machine": machine()}
+    if names and RESULT.exists():
+        result = {**json.loads(RESULT.read_text(encoding="utf-8"))}
     verdicts = []
     for name, step in STEPS.items():
         if names and name not in names:
             continue
         started_s = time.monotonic()
         found = step()
-        result[name] = {**found, "seconds": round(time.monotonic() - started_s)}
+        own = made if names else {}
+        result[name] = {**found, "seconds": round(time.monotonic() - started_s), **own}
         verdicts.append(str(found["verdict"]))
         say(f"deep {name}: {found['verdict']}")
     RESULT.parent.mkdir(parents=True, exist_ok=True)
