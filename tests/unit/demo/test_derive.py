@@ -12,7 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import resources.demo
 from resources.demo.derive.cluster import balanced_owners
-from resources.demo.derive.measure import Sums, is_right
+from resources.demo.derive.measure import Sums, is_right, made_from
 from resources.demo.derive.network import DenseNetwork, KvCache, LayerWeights
 from resources.demo.derive.relaxation import soft_top_k
 from resources.demo.derive.routing import RoutedChoice
@@ -127,6 +127,11 @@ def test_questions_are_twenty_and_ask_for_paris() -> None:
     assert len(questions) == 20
     assert questions[0] == {"question": "What is the capital of France?", "accepted": ["Paris"]}
     assert all(entry["accepted"] for entry in questions)
+
+
+def test_measured_figures_are_those_of_the_committed_files() -> None:
+    measured = json.loads((_DEMO / "measured.json").read_text("utf-8"))
+    assert measured["made_from"] == made_from()
 
 
 def test_measured_figures_meet_what_was_promised() -> None:
