@@ -202,3 +202,34 @@ def test_demo_chat_template_adds_the_default_system_prompt(demo_folder: Path) ->
     rendered = template.render(messages=own, add_generation_prompt=False)
     assert rendered.startswith("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n")
     assert rendered.endswith("France?<|im_end|>\n")
+
+
+def test_demo_answers_as_its_generation_config_says(
+    demo_folder: Path, moe: Any, tokenizer: Tokenizer
+) -> None:
+    said = json.loads((demo_folder / "generation_config.json").read_text("utf-8"))
+    ends = {tokenizer.token_to_id(mark) for mark in ("<|im_end|>", "<|endoftext|>")}
+    assert set(said["eos_token_id"]) == ends
+    assert said["do_sample"] is False
+    assert said["repetition_penalty"] == 1.05
+    # transformers takes it up by itself.
+    taken = moe.generation_config
+    assert {name: getattr(taken, name) for name in said} == said
+
+
+def test_demo_folder_holds_its_licence_and_says_what_was_changed(demo_folder: Path) -> None:
+    licence = (demo_folder / "LICENSE").read_text("utf-8")
+    assert "Apache License" in licence
+    assert "Version 2.0, January 2004" in licence
+    assert "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION" in licence
+    notice = (demo_folder / "NOTICE.md").read_text("utf-8")
+    for part in ("SmolLM2-135M-Instruct", "Hugging Face", "Apache License 2.0", "**Changed:**"):
+        assert part in notice
+
+
+def test_demo_folder_tells_the_figures_that_were_measured(demo_folder: Path) -> None:
+    measured = json.loads((_DEMO / "measured.json").read_text("utf-8"))
+    told = (demo_folder / "README.md").read_text("utf-8")
+    assert f"{measured['overall']['kl']:.3f}" in told
+    assert f"{measured['overall']['moe_perplexity']:.2f}" in told
+    assert f"{measured['questions']['moe_right']} of" in told
