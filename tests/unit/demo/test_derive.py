@@ -19,6 +19,7 @@ from resources.demo.derive.routing import RoutedChoice
 from resources.demo.derive.training_text import cut_blocks
 from resources.demo.derived import Derived
 from resources.demo.gguf_source import DenseShape
+from resources.demo.recipe import RECIPE_VERSION
 from resources.demo.split import SHARED, SplitShape
 
 _DEMO = Path(resources.demo.__file__).parent
@@ -132,6 +133,16 @@ def test_questions_are_twenty_and_ask_for_paris() -> None:
 def test_measured_figures_are_those_of_the_committed_files() -> None:
     measured = json.loads((_DEMO / "measured.json").read_text("utf-8"))
     assert measured["made_from"] == made_from()
+
+
+def test_comparison_with_another_reader_of_the_source_is_of_these_files_and_held() -> None:
+    path = _DEMO.parent.parent / "benchmarks" / "results" / "demo_source.json"
+    result = json.loads(path.read_text("utf-8"))
+    assert result["made_from"] == made_from()
+    assert result["recipe_version"] == RECIPE_VERSION
+    judged = [row for row in result["rows"] if row["target"]]
+    assert [row["target"] for row in judged] == ["below 0.001", "1", "0"]
+    assert all(row["is_reached"] for row in judged)
 
 
 def test_measured_figures_meet_what_was_promised() -> None:
