@@ -1,4 +1,4 @@
-"""Families with blocks of their own answer on a card as they do on the processor."""
+"""Families answer on a card as they do on the processor, those with blocks of their own too."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,9 @@ from tests.unit.generate.conftest import OpenEngine
 QUESTION = [user("What is the capital of France?")]
 
 
-@pytest.mark.parametrize("name", ["ernie4_5_moe", "gemma4", "minimax_m2", "qwen3_vl_moe"])
+@pytest.mark.parametrize(
+    "name", ["ernie4_5_moe", "gemma4", "minimax_m2", "mixtral", "qwen3_moe", "qwen3_vl_moe"]
+)
 def test_family_on_a_card_answers_as_on_the_processor(
     open_engine: OpenEngine,
     tiny_root: Path,

@@ -15,6 +15,7 @@ from runtime.engine.base import CancelToken
 from runtime.errors import LarderError
 from runtime.generate.engine import TieredEngine
 from runtime.hardware.profile import MACHINE_VARIABLE
+from runtime.inspect.folder import inspect_folder
 from runtime.kernels.reference import ReferenceKernels
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart, PlacementPlan
@@ -23,6 +24,7 @@ from runtime.protocol.values import Tier
 from runtime.telemetry.expert_tally import IN_RAM, IN_VRAM
 from tests.support.engine_runs import GREEDY, Run, answer, user
 from tests.support.hand_made_plans import device_plan, exact_plan
+from tests.support.tiny_checkpoints import tiny_checkpoint
 from tests.unit.generate.conftest import OpenEngine, ignore_load_progress
 from tests.unit.generate.test_placing import Replies
 
@@ -150,36 +152,58 @@ def test_device_budget_below_the_need_refused(open_engine: OpenEngine, qwen2_fol
     assert refused.value.code is ErrorCode.RAM_BUDGET_TOO_SMALL
 
 
+MOST_SLOTS = 8
+"""As many as the family with the most experts has; one with fewer has all of them from there on."""
 PLACES = st.one_of(
-    st.tuples(st.integers(1, 6), st.none()), st.tuples(st.integers(1, 6), st.integers(0, 6))
+    st.tuples(st.integers(1, MOST_SLOTS), st.none()),
+    st.tuples(st.integers(1, MOST_SLOTS), st.integers(0, MOST_SLOTS)),
 )
 
 
 def plan_of(folder: Path, place: tuple[int, int | None]) -> PlacementPlan:
-    ram_slots, vram_slots = place
+    spec = inspect_folder(str(folder)).spec
+    assert spec is not None
+    ram_slots, vram_slots = (
+        None if slots is None else min(slots, spec.num_experts) for slots in place
+    )
+    assert ram_slots is not None
     if vram_slots is None:
         return exact_plan(folder, ram_slots, chunk_tokens=8)
     return device_plan(folder, ram_slots, vram_slots, chunk_tokens=8)
 
 
+@pytest.fixture(params=["qwen2_moe", "qwen3_moe", "mixtral"])
+def family_folder(request: pytest.FixtureRequest, tiny_root: Path) -> Path:
+    """A tiny checkpoint of each of the first three families."""
+    return tiny_checkpoint(tiny_root, str(request.param))
+
+
 @pytest.fixture
-def lasting_engine(open_engine: OpenEngine, qwen2_folder: Path) -> TieredEngine:
+def ids_of_family(open_engine: OpenEngine, family_folder: Path) -> list[int]:
+    """What the processor alone answers for the family."""
+    token_ids = answer(open_engine(exact_plan(family_folder)), QUESTION).token_ids
+    assert len(token_ids) > 1
+    return token_ids
+
+
+@pytest.fixture
+def lasting_engine(open_engine: OpenEngine, family_folder: Path) -> TieredEngine:
     """One engine for all examples of a property."""
-    return open_engine(plan_of(qwen2_folder, (3, 3)))
+    return open_engine(plan_of(family_folder, (3, 3)))
 
 
 @given(first=PLACES, changes=st.dictionaries(st.integers(0, 30), PLACES, max_size=8))
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_device_any_live_changes_of_both_budgets_same_tokens(
     lasting_engine: TieredEngine,
-    qwen2_folder: Path,
-    expected_ids: list[int],
+    family_folder: Path,
+    ids_of_family: list[int],
     first: tuple[int, int | None],
     changes: dict[int, tuple[int, int | None]],
 ) -> None:
     """Also to the device and away from it, in the middle of an answer."""
     engine, replies = lasting_engine, Replies()
-    engine.propose(plan_of(qwen2_folder, first), replies)
+    engine.propose(plan_of(family_folder, first), replies)
     engine.apply()
     assert engine._parts is not None
     engine._parts.kv.truncate(0)
@@ -188,10 +212,10 @@ def test_device_any_live_changes_of_both_budgets_same_tokens(
     for step, event in enumerate(engine.start(1, QUESTION, GREEDY, CancelToken())):
         run.events.append(event)
         if step in changes:
-            engine.propose(plan_of(qwen2_folder, changes[step]), replies)
+            engine.propose(plan_of(family_folder, changes[step]), replies)
     engine.apply()
 
-    assert run.token_ids == expected_ids
+    assert run.token_ids == ids_of_family
     assert all(code is None for code in replies.codes)
     assert engine.wait_filled(60)
     engine.apply()
