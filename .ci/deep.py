@@ -1,8 +1,8 @@
 """`make deep`: what takes too long for every change; its dated result is committed.
 
 Longer property tests, the native tests under sanitizers, the jobs on the other Pythons of this
-machine, `make run` on a bare Debian, and the package. Names after the command choose steps; of the
-others the result keeps what was found before.
+machine, `make run` on a bare Debian, a window that goes with a large model loaded, and the package.
+Names after the command choose steps; of the others the result keeps what was found before.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _LONGER = ("-o", "timeout=1500", "-o", "faulthandler_timeout=1400")
 _SANITIZERS = ("address,undefined", "thread")
 _ON_OTHER_PYTHONS = ("pure", "runtime-cpu", "gui")
 _NOT_RUN = "not run"
+_LEAVING = "tests/e2e/test_window_gone.py"
 _CMAKE = Path(sys.executable).with_name("cmake")
 _NATIVE_TESTS = ROOT / "runtime" / "native" / "tests"
 
@@ -92,6 +93,16 @@ def _line_on(job: jobs.Job, version: str, program: str) -> str:
     return jobs.run_job(replace(job, name=name, environment=there, covered=())).line()
 
 
+def leaving() -> dict[str, object]:
+    """However the window goes, its worker goes with it, also with over a gigabyte loaded."""
+    outcomes = {}
+    for job in jobs.JOBS:
+        if job.name in ("e2e", "e2e-x11"):
+            large = replace(job, name=f"{job.name}-leaving", patterns=(_LEAVING,))
+            outcomes[job.name] = jobs.run_job(large, profile="deep", options=_LONGER).line()
+    return _verdict(outcomes)
+
+
 def package() -> dict[str, object]:
     """The wheel, built, installed apart and started."""
     job = next(job for job in jobs.JOBS if job.name == "package")
@@ -111,6 +122,7 @@ STEPS: dict[str, Callable[[], dict[str, object]]] = {
     "sanitizers": sanitizers,
     "other_pythons": other_pythons,
     "bare_system": bare_system.try_out,
+    "leaving": leaving,
     "package": package,
 }
 

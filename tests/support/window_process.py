@@ -63,7 +63,8 @@ class WindowProcess:
             [sys.executable, *entry, "--no-demo", "--folder", str(model), *arguments],
             stdin=subprocess.PIPE,
             cwd=ROOT,
-            env={**os.environ, "LARDER_HOME": str(home), "QT_QPA_PLATFORM": "offscreen"},
+            # The platform is that of the tests: offscreen, or the X server of their job.
+            env={**os.environ, "LARDER_HOME": str(home)},
             text=True,
         )
 
