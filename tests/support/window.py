@@ -8,7 +8,7 @@ from pathlib import Path
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.main import Program, StartOptions
@@ -61,6 +61,24 @@ class WindowDriver:
         self.program.window.activateWindow()
         self.qtbot.waitUntil(self.program.window.isActiveWindow, timeout=START_MS)
         QTest.keyClick(self.program.window, key, modifier)
+
+    def click(self, inside: QWidget, name: str) -> None:
+        """Click the button with this name once it is seen; Qt shows a new one an event later."""
+
+        def buttons() -> list[QAbstractButton]:
+            return [
+                button
+                for button in inside.findChildren(QAbstractButton)
+                if button.text() == name and button.isVisible() and button.isEnabled()
+            ]
+
+        self.qtbot.waitUntil(lambda: len(buttons()) == 1, timeout=START_MS)
+        QTest.mouseClick(buttons()[0], Qt.MouseButton.LeftButton)
+
+    def press_on(self, widget: QWidget, key: Qt.Key) -> None:
+        """Press a key on a part of the window."""
+        widget.setFocus()
+        QTest.keyClick(widget, key)
 
     def drag(self, *paths: Path) -> QMimeData:
         """Drag folders or files over the middle of the window."""
