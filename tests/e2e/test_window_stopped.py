@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import fcntl
 import json
+import os
 import signal
 import sqlite3
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import psutil
+import pytest
 
+from app.state.folders import app_folders
 from runtime.protocol.chat import GenerationStats
-from tests.support.window_process import running_window
+from tests.support.window_process import WindowProcess, running_window
 
 NUM_WORDS = 4000
 RATE = 1000.0
 STOPPED_S = 12.0
 """The answer alone takes a third of it; what it sends is some times what a pipe holds."""
+STORY = "Write a long story about a cook and a cellar."
+NUM_TOKENS = 150
+PIPE_BYTES = 4096
+"""The least that a pipe may hold; an answer is a multiple of it."""
+LEAST_RATE = 0.9
+"""Of the rate of an answer with the window awake."""
+IDLE_S = 1.0
+IDLE_PERCENT = 5.0
+NUM_TRIES = 3
+"""Other programs take their time from either answer."""
+Record = Callable[[str, object], None]
 
 
 def saved_answers(home: Path, ending: str) -> list[tuple[str, bytes]]:
@@ -33,7 +50,7 @@ def saved_answers(home: Path, ending: str) -> list[tuple[str, bytes]]:
 
 
 def test_stopped_window_slows_no_answer_and_shows_it_whole_afterwards(
-    tmp_home: Path, tmp_path: Path, record_property: Callable[[str, object], None]
+    tmp_home: Path, tmp_path: Path, record_property: Record
 ) -> None:
     answer = " ".join(f"word{number}" for number in range(NUM_WORDS))
     script = tmp_path / "script.json"
@@ -56,5 +73,92 @@ def test_stopped_window_slows_no_answer_and_shows_it_whole_afterwards(
         record_property("decode_s", str(round(stats.decode_s, 2)))
         assert text == answer
         assert stats.decode_s < STOPPED_S / 2
+        window.tell("close")
+        assert window.process.wait(15.0) == 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as the window saved it, and how long it could take."""
+
+    text: str
+    stats: GenerationStats
+    within_s: float
+    """From before the question was asked until the runtime had nothing more to do."""
+
+
+class DemoWindow:
+    """The window of a first start with the demo, which writes the same story each time."""
+
+    def __init__(self, home: Path, window: WindowProcess) -> None:
+        self._home = home
+        self._window = window
+        self._worker = psutil.Process(window.wait_until_loaded())
+        narrow_pipes(self._worker.pid)
+
+    def story(self, *, is_stopped: bool) -> Answer:
+        """Ask in a new chat; stopped, the window stands still from the first word to the last."""
+        num_before = len(saved_answers(self._home, "length"))
+        self._window.tell("new")
+        started_s = time.monotonic()
+        self._window.tell(f"ask {STORY}")
+        if is_stopped:
+            self._window.wait_until(
+                lambda: any(text for text, _ in saved_answers(self._home, "growing"))
+            )
+            self._window.process.send_signal(signal.SIGSTOP)
+            num_written = self._num_written()
+            self._window.wait_until(self._is_idle)
+            assert self._num_written() - num_written < 4 * PIPE_BYTES, "the pipe was full"
+            assert len(saved_answers(self._home, "length")) == num_before
+        within_s = time.monotonic() - started_s
+        self._window.process.send_signal(signal.SIGCONT)
+        self._window.wait_until(lambda: len(saved_answers(self._home, "length")) > num_before)
+        text, packed = saved_answers(self._home, "length")[-1]
+        return Answer(text, msgspec.msgpack.decode(packed, type=GenerationStats), within_s)
+
+    def _is_idle(self) -> bool:
+        """Whether the worker computes nothing for a while."""
+        return self._worker.cpu_percent(interval=IDLE_S) < IDLE_PERCENT
+
+    def _num_written(self) -> int:
+        return int(self._worker.io_counters().write_chars)
+
+
+def narrow_pipes(process_id: int) -> None:
+    """Let the pipes that a process writes to hold so little that a reader has to be awake."""
+    for entry in Path(f"/proc/{process_id}/fd").iterdir():
+        is_pipe = str(entry.readlink()).startswith("pipe:")
+        if is_pipe and entry.lstat().st_mode & stat.S_IWUSR:
+            descriptor = os.open(entry, os.O_WRONLY | os.O_NONBLOCK)
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+            os.close(descriptor)
+
+
+@pytest.mark.timeout(300)
+def test_stopped_window_slows_no_answer_of_the_demo_from_a_first_start(
+    tmp_home: Path, demo_folder: Path, monkeypatch: pytest.MonkeyPatch, record_property: Record
+) -> None:
+    monkeypatch.setenv("LARDER_DEMO_DIR", str(demo_folder))
+    settings = app_folders({"LARDER_HOME": str(tmp_home)}).settings_file
+    settings.parent.mkdir(parents=True)
+    sampling = {"temperature": 0, "max_tokens": NUM_TOKENS}
+    settings.write_text(json.dumps({"is_sampling_of_model": False, "sampling": sampling}))
+    with running_window(tmp_home, None, is_obedient=True) as window:
+        demo = DemoWindow(tmp_home, window)
+        for _ in range(NUM_TRIES):
+            awake = demo.story(is_stopped=False)
+            stopped = demo.story(is_stopped=True)
+            assert stopped.text == awake.text
+            assert stopped.stats.generated_tokens == NUM_TOKENS
+            # Had it waited for the window, it would have ended after this.
+            was_apart = stopped.stats.ttft_s + stopped.stats.decode_s < stopped.within_s
+            ratio = stopped.stats.decode_tokens_per_s / awake.stats.decode_tokens_per_s
+            if was_apart and ratio >= LEAST_RATE:
+                break
+        record_property("rate_awake", str(round(awake.stats.decode_tokens_per_s, 2)))
+        record_property("rate_stopped", str(round(stopped.stats.decode_tokens_per_s, 2)))
+        assert was_apart
+        assert ratio >= LEAST_RATE
         window.tell("close")
         assert window.process.wait(15.0) == 0

@@ -41,6 +41,18 @@ def obey():
                 each for each in QApplication.allWidgets() if isinstance(each, Composer)
             )
             QTimer.singleShot(0, composer, lambda text=line[4:]: ask(composer, text.strip()))
+        elif line.strip() == "new":
+            from PySide6.QtCore import QTimer
+            from PySide6.QtWidgets import QApplication
+            from app.text.words import ChatWords
+            from app.views.chat_list import ChatList
+            from PySide6.QtWidgets import QPushButton
+            (chats,) = (each for each in QApplication.allWidgets() if isinstance(each, ChatList))
+            (new,) = (
+                each for each in chats.findChildren(QPushButton)
+                if each.text() == ChatWords.NEW_CHAT
+            )
+            QTimer.singleShot(0, new, new.click)
 
 def ask(composer, text):
     composer.edit.setPlainText(text)
@@ -49,18 +61,24 @@ def ask(composer, text):
 threading.Thread(target=obey, daemon=True).start()
 sys.exit(program.main(sys.argv[1:]))
 """
-"""The program with a thread that closes it, crashes it or asks a question when told to on standard
-input."""
+"""The program with a thread that closes it, crashes it, begins a chat or asks a question when told
+to on standard input."""
 
 
 class WindowProcess:
-    """A started window with the model of a folder, and its worker."""
+    """A started window with the model of a folder, and its worker.
 
-    def __init__(self, home: Path, model: Path, *arguments: str, is_obedient: bool = False) -> None:
+    Without a folder it is started as a person does for the first time.
+    """
+
+    def __init__(
+        self, home: Path, model: Path | None, *arguments: str, is_obedient: bool = False
+    ) -> None:
         self._log = home / "logs" / "runtime.log"
         entry = ["-c", _OBEDIENT] if is_obedient else ["-m", "app"]
+        folder = [] if model is None else ["--no-demo", "--folder", str(model)]
         self.process = subprocess.Popen(
-            [sys.executable, *entry, "--no-demo", "--folder", str(model), *arguments],
+            [sys.executable, *entry, *folder, *arguments],
             stdin=subprocess.PIPE,
             cwd=ROOT,
             # The platform is that of the tests: offscreen, or the X server of their job.
@@ -89,7 +107,7 @@ class WindowProcess:
                 raise AssertionError(f"the window ended with {status}\n{self._log_text()}")
 
     def tell(self, word: str) -> None:
-        """Have an obedient window close or crash itself, or ask a question (``ask TEXT``)."""
+        """Have an obedient window close or crash, begin a chat (``new``) or ``ask TEXT``."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
@@ -100,7 +118,7 @@ class WindowProcess:
 
 @contextlib.contextmanager
 def running_window(
-    home: Path, model: Path, *arguments: str, is_obedient: bool = False
+    home: Path, model: Path | None, *arguments: str, is_obedient: bool = False
 ) -> Iterator[WindowProcess]:
     """Start the program and see that nothing of it is left."""
     window = WindowProcess(home, model, *arguments, is_obedient=is_obedient)
