@@ -1,5 +1,6 @@
 """The Monitor page as a person has it: what its pixels, cards and curves say, its sliders moved."""
 
+import itertools
 import re
 
 import numpy as np
@@ -59,11 +60,14 @@ def hit_percents(view: MonitorView) -> dict[Tier, int]:
 
 
 def drive_curve_bytes(view: MonitorView) -> float:
-    """Return the area below the drive's curve as it is drawn."""
+    """Return the area below the drive's curve as it is drawn; a point ends what it stands for."""
     units = [each.text() for each in view.throughput.findChildren(QLabel) if each.text() in _UNITS]
     (curve,) = (each for each in view.throughput.plot.curves() if each.colour == "drive")
-    height = sum(y for part in curve.segments for _, y in part)
-    return height * BUCKET_S * _UNITS[units[0]]
+    area = 0.0
+    for part in curve.segments:
+        area += part[0][1] * BUCKET_S
+        area += sum(y * (x - before) for (before, _), (x, y) in itertools.pairwise(part))
+    return area * _UNITS[units[0]]
 
 
 def drag_to(driver: WindowDriver, view: MonitorView, slider: TierSlider, num_bytes: int) -> None:
