@@ -145,7 +145,7 @@ def _device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
     if device.link_bytes_per_s is not None:
         yield (f"{device.device} link", *_rate(device.link_bytes_per_s))
     else:
-        yield (f"{device.device} link", "not measured yet", "")
+        yield (f"{device.device} link", "not measured yet", "loading a model there measures it")
     if device.read_bytes_per_s is not None:
         yield (f"{device.device} reads", *_rate(device.read_bytes_per_s))
 

@@ -9,10 +9,12 @@ import msgspec
 import psutil
 import torch
 
+from runtime.device.base import Device
 from runtime.device.open import CPU
 from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposals, Proposed
 from runtime.errors import LarderError
 from runtime.generate.answer import Answer, AnswerRequest
+from runtime.generate.learning import learn_of_devices
 from runtime.generate.limits import rate_limits
 from runtime.generate.loading import (
     LoadedParts,
@@ -115,6 +117,7 @@ class TieredEngine:
                 self._counters,
                 self._resident_bytes,
                 self._note_filled,
+                self._learn,
                 self._policy,
             ),
             progress,
@@ -222,6 +225,11 @@ class TieredEngine:
                 self._notes.put(_budget_note(tier, old_bytes, new_bytes))
         self._model = msgspec.structs.replace(model, tiers=plan.tiers, budget_bytes=after_bytes)
         return self._model
+
+    def _learn(self, device: Device | None) -> None:
+        """Keep for later plans what an opened device tells, where anything is kept."""
+        if self._rates_path is not None:
+            learn_of_devices(self._rates_path, device)
 
     def _note_topic(self, num_experts: int) -> None:
         """Tell that an answer needs other experts now."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+from collections.abc import Callable
 
 from runtime.device.base import Device
 from runtime.device.open import CPU, open_device
@@ -93,6 +94,8 @@ class Tools:
     probe: Probe
     fill_ended: FillEnded
     """Called when the experts that are read in the background are in."""
+    device_opened: Callable[[Device | None], None]
+    """Called with the plan's device, None if it uses none, before its memory is taken."""
     policy: PolicyKind
     """Decides which experts stay in RAM."""
 
@@ -131,7 +134,11 @@ def load_parts(
         shape = shape_of(plan, spec)
         base_bytes = tools.probe()
         ledger = _open_ledger(plan)
-        home = Home(store, spec, plan.context_tokens, ledger, device_of(plan))
+        device = device_of(plan)
+        if device is not None:
+            stack.callback(device.close)
+        tools.device_opened(device)
+        home = Home(store, spec, plan.context_tokens, ledger, device)
         stack.callback(home.close)
         tally = ExpertTally(len(spec.moe_layers), spec.num_experts, STORED_BITS[plan.expert_format])
         books = Books(tools.counters, tally, tools.fill_ended)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from runtime.hardware.cards import cards_path, kept_cards, with_seen
 from runtime.hardware.drives import drive_of
 from runtime.hardware.engine_build import torch_cuda_version
 from runtime.hardware.gpus import mark_used, read_gpus
@@ -94,9 +95,10 @@ def _gpus(
     files: SystemFiles, env: Mapping[str, str], rates: RateCache | None
 ) -> list[DeviceReport]:
     """Return the graphics cards with the rates of their links, as far as they were measured."""
-    cards = mark_used(read_gpus(files, env), torch_cuda_version())
+    told = read_gpus(files, env)
     if rates is None:
-        return cards
+        return mark_used(told, torch_cuda_version())
+    cards = mark_used(with_seen(told, kept_cards(cards_path(rates.path))), torch_cuda_version())
     return [
         msgspec.structs.replace(card, link_bytes_per_s=rates.rate(link_key(card.device)))
         for card in cards

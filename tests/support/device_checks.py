@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from runtime.device.base import Device, DeviceArena
+from runtime.device.link_rate import MIN_COPY_BYTES, measure_link
 from runtime.errors import LarderError
 from runtime.kernels.base import Kernels
 from runtime.kernels.matrix import Matrix, Slot
@@ -140,6 +141,22 @@ def check_experts_here_and_there(device: Device, host: Kernels) -> None:
     arena.close()
 
 
+def check_link_is_measured(device: Device) -> None:
+    """A measurement copies over the link what it says, and leaves the budget as it was."""
+    device.ledger.set_limit(4 * MIN_COPY_BYTES)
+    before = device.num_bytes_copied
+    measured = measure_link(device)
+    assert measured is not None
+    copied_bytes = device.num_bytes_copied - before - MIN_COPY_BYTES
+    assert copied_bytes > 0
+    assert copied_bytes % (4 * MIN_COPY_BYTES) == 0
+    assert measured.value > 0
+    assert measured.method == f"measured, {copied_bytes >> 20} MiB copied"
+    assert device.ledger.held_bytes == 0
+    device.ledger.set_limit(MIN_COPY_BYTES - 1)
+    assert measure_link(device) is None
+
+
 def check_close_gives_everything_back(device: Device) -> None:
     """Closing twice is allowed; nothing is held afterwards."""
     arena = device.arena(MemoryPart.KV_CACHE, 4, SLOT_BYTES)
@@ -156,6 +173,7 @@ ALL_CHECKS = (
     check_large_copy_arrives_whole,
     check_launches_follow_each_other,
     check_formats_are_the_hosts,
+    check_link_is_measured,
     check_close_gives_everything_back,
 )
 

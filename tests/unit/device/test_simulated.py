@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from runtime.device.link_rate import measure_link
 from runtime.device.open import open_device
 from runtime.device.simulated import SimulatedDevice
 from runtime.errors import LarderError
@@ -39,6 +40,25 @@ def test_simulated_link_takes_the_time_that_its_speed_says() -> None:
 
     assert clock.time_s == pytest.approx(100.0 + 4.0)
     assert device.num_bytes_copied == 8 * MIB
+    device.close()
+
+
+@pytest.mark.parametrize("bytes_per_s", [1e6, 12e9])
+def test_simulated_link_is_measured_as_fast_as_it_says(bytes_per_s: float) -> None:
+    clock = StillClock()
+    device = SimulatedDevice("simulated:0", "a card", 64 * MIB, bytes_per_s, clock)
+
+    measured = measure_link(device, clock.now_s)
+
+    assert measured is not None
+    assert measured.value == pytest.approx(bytes_per_s, rel=0.001)
+    assert device.ledger.held_bytes == 0
+    device.close()
+
+
+def test_simulated_link_that_copies_in_no_time_has_no_rate() -> None:
+    device = SimulatedDevice("simulated:0", "a card", 64 * MIB, 1e9, StillClock())
+    assert measure_link(device, lambda: 5.0) is None
     device.close()
 
 

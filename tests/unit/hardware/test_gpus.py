@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import msgspec
@@ -13,32 +12,8 @@ from runtime.hardware.gpus import mark_used, read_gpus
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.rates import RateCache, link_key
 from runtime.hardware.system_files import SystemFiles
+from tests.support.fake_nvml import fake_nvml
 from tests.support.fake_systems import GIB, system
-
-
-def fake_nvml(**changes: object) -> types.ModuleType:
-    class NVMLError(Exception):
-        pass
-
-    module = types.ModuleType("pynvml")
-    members: dict[str, object] = {
-        "NVMLError": NVMLError,
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetCount": lambda: 2,
-        "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlDeviceGetName": lambda handle: b"Old Card" if handle else "New Card",
-        "nvmlDeviceGetMemoryInfo": lambda handle: types.SimpleNamespace(
-            total=(8 + handle) * GIB, free=7 * GIB
-        ),
-        "nvmlDeviceGetUUID": lambda handle: b"GPU-bbb" if handle else "GPU-aaa",
-        "NVML_CLOCK_MEM": 2,
-        "nvmlDeviceGetMaxClockInfo": lambda handle, kind: 9751,
-        "nvmlDeviceGetMemoryBusWidth": lambda handle: 384,
-    }
-    for name, member in (members | changes).items():
-        setattr(module, name, member)
-    return module
 
 
 def test_read_gpus_by_nvml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,129 @@
+"""Graphics cards as the engine found them at its last load, compared with what NVML tells.
+
+The engine alone has torch; it hands over what torch told, as data that is kept in a small file.
+"""
+
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from runtime.protocol.machine import DeviceReport
+
+MAX_GAP_RATIO = 0.05
+"""NVML and torch agree if their figures differ by less, of all memory of the card."""
+_LOG = logging.getLogger(__name__)
+_MAX_FILE_BYTES = 1024 * 1024
+_GIB = 1024**3
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SeenCard:
+    """A card as torch saw it."""
+
+    device: str
+    name: str
+    total_bytes: int
+    free_bytes: int | None
+    """None if it was not asked."""
+    nvml_free_bytes: int | None = None
+    """What NVML told at the same moment, None if it told nothing."""
+
+
+def cards_path(rates_path: Path) -> Path:
+    """Return the file of the cards that lies beside the one of the rates."""
+    return rates_path.with_name("cards.json")
+
+
+def keep_cards(path: Path, seen: Sequence[SeenCard], told: Sequence[DeviceReport]) -> None:
+    """Keep what torch saw, with what NVML told then, in place of what was kept.
+
+    A file that cannot be written is logged.
+    """
+    if not seen and not path.exists():
+        return
+    free_of = {card.device: card.free_bytes for card in told}
+    cards = [dataclasses.replace(card, nvml_free_bytes=free_of.get(card.device)) for card in seen]
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(msgspec.json.encode({"cards": cards}))
+        temporary.replace(path)
+    except OSError as error:
+        _LOG.info("what torch knows of cards is not kept: %s", error)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def kept_cards(path: Path) -> list[SeenCard]:
+    """Return what was kept; nothing if the file is missing or damaged."""
+    try:
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            return []
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return msgspec.convert(document["cards"], list[SeenCard])
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return []
+
+
+def with_seen(told: Sequence[DeviceReport], seen: Sequence[SeenCard]) -> list[DeviceReport]:
+    """Return the cards that NVML tells of, checked against torch's figures, and torch's others.
+
+    Where the two disagree the smaller figure counts and the note says both.
+    """
+    seen_of = {card.device: card for card in seen}
+    checked = [
+        _checked(card, seen_of[card.device]) if card.device in seen_of else card for card in told
+    ]
+    known = {card.device for card in told}
+    return checked + [_alone(card) for card in seen if card.device not in known]
+
+
+def _checked(told: DeviceReport, seen: SeenCard) -> DeviceReport:
+    """Return a card with the smaller of both figures, and a note of how they compare."""
+    if seen.name != told.name:
+        return _noted(told, f"torch found another card here, {seen.name}")
+    most_gap_bytes = MAX_GAP_RATIO * told.total_bytes
+    total_bytes, free_bytes = told.total_bytes, told.free_bytes
+    notes: list[str] = []
+    if abs(seen.total_bytes - total_bytes) > most_gap_bytes:
+        notes.append(f"torch found {_gib(seen.total_bytes)} where NVML tells {_gib(total_bytes)}")
+        total_bytes = min(total_bytes, seen.total_bytes)
+    if seen.free_bytes is not None and seen.nvml_free_bytes is not None:
+        gap_bytes = seen.nvml_free_bytes - seen.free_bytes
+        if abs(gap_bytes) > most_gap_bytes:
+            notes.append(
+                f"at the last load torch found {_gib(seen.free_bytes)} free where NVML told "
+                f"{_gib(seen.nvml_free_bytes)}"
+            )
+            free_bytes -= max(0, gap_bytes)
+    note = "; ".join(notes) or "torch agrees"
+    free_bytes = max(0, min(free_bytes, total_bytes))
+    return _noted(
+        msgspec.structs.replace(told, total_bytes=total_bytes, free_bytes=free_bytes), note
+    )
+
+
+def _alone(seen: SeenCard) -> DeviceReport:
+    """Return a card that torch alone knows, as it was at the last load."""
+    free_bytes = seen.total_bytes if seen.free_bytes is None else seen.free_bytes
+    return DeviceReport(
+        device=seen.device,
+        name=seen.name,
+        total_bytes=seen.total_bytes,
+        free_bytes=free_bytes,
+        note="torch, at the last load; NVML tells nothing of it",
+    )
+
+
+def _noted(card: DeviceReport, note: str) -> DeviceReport:
+    return msgspec.structs.replace(card, note=f"{card.note}; {note}" if card.note else note)
+
+
+def _gib(num_bytes: int) -> str:
+    return f"{num_bytes / _GIB:.1f} GiB"
