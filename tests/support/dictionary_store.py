@@ -1,5 +1,6 @@
 """An expert store whose weights lie in dictionaries, for tests without files."""
 
+import threading
 from collections.abc import Iterator, Mapping
 
 from runtime.errors import LarderError
@@ -42,6 +43,20 @@ class DictionaryStore:
 
     def close(self) -> None:
         self.is_closed = True
+
+
+class GatedStore(DictionaryStore):
+    """A store whose reads wait until they may go on."""
+
+    def __init__(self, failing: frozenset[ExpertId] = frozenset()) -> None:
+        super().__init__(failing=failing)
+        self.gate = threading.Event()
+        self.begun = threading.Semaphore(0)
+
+    def read_expert(self, expert: ExpertId, target: memoryview) -> None:
+        self.begun.release()
+        assert self.gate.wait(30)
+        super().read_expert(expert, target)
 
 
 def content(expert: ExpertId) -> bytes:

@@ -9,23 +9,9 @@ from runtime.protocol.errors import ErrorCode
 from runtime.residency.filling import Filling, Wanted
 from runtime.residency.lanes import NUM_DEMAND_READERS, AbandonedError, ReadLanes
 from runtime.spec.tensors import ExpertId
-from tests.support.dictionary_store import TINY_LAYOUT, DictionaryStore, content
+from tests.support.dictionary_store import TINY_LAYOUT, DictionaryStore, GatedStore, content
 
 NUM_BYTES = TINY_LAYOUT.record_bytes
-
-
-class GatedStore(DictionaryStore):
-    """A store whose reads wait until they may go on."""
-
-    def __init__(self, failing: frozenset[ExpertId] = frozenset()) -> None:
-        super().__init__(failing=failing)
-        self.gate = threading.Event()
-        self.begun = threading.Semaphore(0)
-
-    def read_expert(self, expert: ExpertId, target: memoryview) -> None:
-        self.begun.release()
-        assert self.gate.wait(30)
-        super().read_expert(expert, target)
 
 
 class Bench:
