@@ -9,7 +9,7 @@ from runtime.residency.books import Books
 from runtime.residency.device_experts import MAX_UPLOADS_PER_LAYER, DeviceExperts
 from runtime.residency.experts import ExpertCache
 from runtime.residency.shape import CacheShape
-from runtime.residency.slots import CPU
+from runtime.residency.slots import CPU, SlotKey
 from runtime.spec.tensors import PAGE_BYTES, ExpertId
 from runtime.telemetry.expert_tally import ExpertTally
 from runtime.telemetry.recorder import Counters
@@ -53,6 +53,13 @@ def make_cache(
     return cache, above
 
 
+def place_of(cache: ExpertCache, expert: int) -> SlotKey:
+    """Return where an expert lies."""
+    key = cache.find(ExpertId(LAYER, expert))
+    assert key is not None
+    return key
+
+
 def use(cache: ExpertCache, expert: int) -> None:
     """Compute a step that needs one expert."""
     cache.begin_step()
@@ -88,8 +95,29 @@ def test_slow_upload_keeps_its_slot_and_nobody_waits_for_it() -> None:
     assert above.wait_copied(LAYER) == [0]
     cache.begin_step()
     use(cache, 1)
-    key = cache.find(ExpertId(LAYER, 1))
-    assert key is not None
-    assert key.device == CPU
+    assert place_of(cache, 1).device == CPU
+    cache.check()
+    cache.close()
+
+
+def test_resident_expert_is_found_by_device_and_slot_wherever_it_lies() -> None:
+    clock = HeldClock()
+    cache, above = make_cache(clock, 2, Counters())
+    use(cache, 0)
+    in_ram = place_of(cache, 0)
+    assert in_ram.device == CPU
+
+    cache.begin_step()
+    clock.gate.set()
+    assert above.wait_copied(LAYER) == [0]
+    assert place_of(cache, 0) == in_ram
+    cache.begin_step()
+    use(cache, 1)
+
+    on_device = place_of(cache, 0)
+    assert on_device == SlotKey(above.device.device, above.tables[LAYER].slot_of[0])
+    assert on_device.device == "simulated:0"
+    assert place_of(cache, 1).device == CPU
+    assert cache.find(ExpertId(LAYER, 2)) is None
     cache.check()
     cache.close()
