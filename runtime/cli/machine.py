@@ -157,7 +157,7 @@ def _drive_rows(drive: DriveReport) -> Iterator[tuple[str, ...]]:
             f"{size_text(drive.free_bytes)} of {size_text(drive.total_bytes)} free, "
             f"{_DRIVE_WORDS[drive.kind]}{drive.file_system}, holds {drive.folder}"
         ),
-        "",
+        "file system",
     )
     if drive.read_bytes_per_s is not None:
         yield ("drive reads", *_rate(drive.read_bytes_per_s))

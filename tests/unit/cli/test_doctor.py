@@ -1,0 +1,105 @@
+"""``larderctl doctor`` of this PC, with a made-up card in it: no figure without its method."""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.cli.__main__ import main
+from runtime.hardware.cards import SeenCard, cards_path, keep_cards
+from runtime.hardware.profile import MACHINE_VARIABLE
+from runtime.hardware.rates import RateCache, link_key
+from runtime.service.folders import find_folders
+from tests.support.fake_nvml import fake_nvml
+from tests.support.fake_systems import GIB
+
+Capture = pytest.CaptureFixture[str]
+LABELS = {
+    "ram_total": "RAM",
+    "ram_available": "RAM free",
+    "ram_limit": "RAM limit",
+    "ram_read_bytes_per_s": "RAM reads",
+    "devices.0.link_bytes_per_s": "cuda:0 link",
+    "devices.0.read_bytes_per_s": "cuda:0 reads",
+    "drives.0.read_bytes_per_s": "drive reads",
+}
+"""Where the text shows each figure of the report."""
+NAMES_ALONE = {"larder", "system", "kernels", "prepared models", "logs"}
+"""Rows that tell no figure."""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    """A folder with a file that is large enough to measure its drive with."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    with (folder / "weights.safetensors").open("wb") as file:
+        file.write(bytes(64 << 20))
+    return str(folder)
+
+
+@pytest.fixture
+def card(tmp_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A card of 8 GiB by NVML in which torch found 6, with a link that was measured."""
+    monkeypatch.delenv(MACHINE_VARIABLE, raising=False)
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(nvmlDeviceGetCount=lambda: 1))
+    rates_path = find_folders().cache / "rates.json"
+    assert tmp_home in rates_path.parents
+    RateCache(rates_path).record(link_key("cuda:0"), 12e9, "measured, 128 MiB copied")
+    keep_cards(cards_path(rates_path), [SeenCard("cuda:0", "New Card", 6 * GIB, None)], [])
+
+
+def figures_of(value: object, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every measured figure of a report with the way to it."""
+    if isinstance(value, dict) and value.keys() == {"value", "method"}:
+        yield path, value
+        return
+    below: Iterable[tuple[object, object]] = ()
+    if isinstance(value, dict):
+        below = value.items()
+    elif isinstance(value, list):
+        below = enumerate(value)
+    for name, part in below:
+        yield from figures_of(part, f"{path}.{name}".lstrip("."))
+
+
+def rows_of(text: str) -> dict[str, list[str]]:
+    """Return the columns of each row by its first, of equal ones the first row."""
+    rows: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        label, *columns = re.split(r" {2,}", line)
+        rows.setdefault(label, columns)
+    return rows
+
+
+@pytest.mark.usefixtures("card")
+def test_doctor_tells_the_method_of_every_figure_of_this_pc(model: str, capsys: Capture) -> None:
+    assert main(["doctor", model, "--json"]) == 0
+    machine = json.loads(capsys.readouterr().out)["machine"]
+    assert main(["doctor", model]) == 0
+    rows = rows_of(capsys.readouterr().out)
+
+    figures = dict(figures_of(machine))
+    assert {"ram_total", "ram_available", "devices.0.link_bytes_per_s"} <= figures.keys()
+    assert ("drives.0.read_bytes_per_s" in figures) is machine["drives"][0]["is_direct"]
+    for path, figure in figures.items():
+        assert figure["method"]
+        assert rows[LABELS[path]][-1] == figure["method"]
+    without = {label for label, columns in rows.items() if len(columns) < 2}
+    assert without <= NAMES_ALONE
+
+
+@pytest.mark.usefixtures("card")
+def test_doctor_shows_a_measured_link_and_where_torch_and_nvml_disagree(
+    model: str, capsys: Capture
+) -> None:
+    assert main(["doctor", model]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert rows["cuda:0 link"] == ["11.18 GiB/s", "measured, 128 MiB copied"]
+    told, method = rows["cuda:0"]
+    assert told.startswith("New Card, 6.00 GiB of 6.00 GiB free")
+    assert method.startswith("NVML; torch found 6.0 GiB where NVML tells 8.0 GiB")
