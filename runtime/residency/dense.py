@@ -18,6 +18,8 @@ from runtime.spec.footprint import dense_bytes, dense_tensor_bytes
 from runtime.spec.tensors import MatrixLayout, TensorEntry
 from runtime.store.base import ExpertStore
 
+PIECE_BYTES = 4 * 1024 * 1024
+"""The most of a matrix that lies in RAM on its way to a device."""
 ReadProgress = Callable[[int, int], None]
 """Called with bytes done and bytes in total; may raise to stop."""
 
@@ -25,7 +27,7 @@ ReadProgress = Callable[[int, int], None]
 class DensePart:
     """All dense tensors in one slot: matrices as stored, vectors turned into f32.
 
-    They lie in RAM or on a device; there they come by way of RAM, tensor after tensor.
+    They lie in RAM or on a device; there they come by way of RAM, matrices piece after piece.
 
     Threads: made, used and closed by the engine thread.
     """
@@ -92,6 +94,9 @@ class DensePart:
             store.read_tensor(entry, place.numpy().data)
             _require_finite(entry, place)
             return
+        if self._device is not None and not self._is_widened(entry):
+            self._send_matrix(store, name, entry, self._device)
+            return
         stored = torch.empty(entry.num_bytes, dtype=torch.uint8)
         store.read_tensor(entry, stored.numpy().data)
         _require_finite(entry, stored)
@@ -102,6 +107,19 @@ class DensePart:
             place.copy_(stored)
         else:
             self._device.copy(stored, place).wait()
+
+    def _send_matrix(
+        self, store: ExpertStore, name: str, entry: TensorEntry, device: Device
+    ) -> None:
+        """Read a matrix to its place on a device."""
+        place = self._bytes(name, entry.num_bytes)
+        room = torch.empty(min(PIECE_BYTES, entry.num_bytes), dtype=torch.uint8)
+        begin = 0
+        for piece in store.tensor_pieces(entry, room.numpy().data):
+            stored = torch.frombuffer(piece, dtype=torch.uint8)
+            _require_finite(entry, stored)
+            device.copy(stored, place[begin : begin + len(piece)]).wait()
+            begin += len(piece)
 
     def _bytes(self, name: str, num_bytes: int) -> torch.Tensor:
         """Return the bytes of a tensor in the arena."""
