@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,13 @@ import pytest
 
 from runtime.hardware.memory import HostMemory, read_memory
 from runtime.hardware.system_files import SystemFiles
-from runtime.inspect.folder import inspect_folder
 from runtime.plan.memory import BASE_BYTES, room_of
 from runtime.plan.planner import plan_model
 from runtime.protocol.machine import MachineReport, Measured
-from runtime.protocol.plan import PlacementPlan, ReasonCode
+from runtime.protocol.plan import ReasonCode
 from runtime.protocol.values import Budgets
-from runtime.spec.facts import ModelFacts
-from runtime.spec.footprint import dense_bytes
 from tests.support.memory_group import memory_group
+from tests.support.memory_limits import facts_of, limit_for
 from tests.support.plan_cases import GIB, machine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +29,6 @@ NUM_TOKENS = 24
 CONTEXT_TOKENS = 2048
 """Chosen, because the planner shortens by itself what it may choose."""
 TIMEOUT_S = 120.0
-MARGIN_BYTES = 8 * 1024**2
 RAM_PARTS = pytest.mark.parametrize(
     "ram_part", [0.0, 0.5], ids=["room for the least", "room for half of the experts"]
 )
@@ -49,20 +47,6 @@ def chat_command(folder: Path, *arguments: str) -> list[str]:
     return larderctl(
         "chat", str(folder), "--json", "--prompt", QUESTION, *greedy, *context, *arguments
     )
-
-
-def facts_of(folder: Path) -> ModelFacts:
-    """Return what the planner knows of a model."""
-    inspection = inspect_folder(str(folder))
-    assert inspection.spec is not None
-    return ModelFacts(inspection.report, inspection.spec, dense_bytes(inspection.tensors.values()))
-
-
-def limit_for(plan: PlacementPlan, ram_part: float) -> int:
-    """Return a limit under which the planner has the least RAM and a part of what is above it."""
-    ram_bytes = plan.min_ram_bytes + ram_part * (plan.all_ram_bytes - plan.min_ram_bytes)
-    # The planner leaves a twentieth of a group's limit free.
-    return int((BASE_BYTES + ram_bytes + MARGIN_BYTES) * 20 / 19) // 4096 * 4096
 
 
 def machine_under(limit_bytes: int, folder: Path) -> MachineReport:
@@ -114,7 +98,7 @@ def test_planner_under_a_limit_leaves_the_group_room(
 
 @RAM_PARTS
 def test_chat_under_a_memory_limit_says_the_same_and_nothing_is_killed(
-    demo_folder: Path, ram_part: float
+    demo_folder: Path, ram_part: float, record_property: Callable[[str, object], None]
 ) -> None:
     free = subprocess.run(
         chat_command(demo_folder), cwd=ROOT, capture_output=True, text=True, check=True
@@ -124,6 +108,7 @@ def test_chat_under_a_memory_limit_says_the_same_and_nothing_is_killed(
     )
 
     with memory_group(limit_bytes) as group:
+        record_property("memory_group", "none" if group is None else group.name)
         if group is None:
             # Groups may not be made here; the budget that the planner would draw from one may.
             ram_bytes = limit_bytes * 19 // 20 - BASE_BYTES

@@ -122,9 +122,11 @@ def service_command(log_path: Path, *arguments: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def running_runtime(folder: Path, *arguments: str) -> Iterator[RuntimeProcess]:
+def running_runtime(
+    folder: Path, *arguments: str, command: list[str] | None = None
+) -> Iterator[RuntimeProcess]:
     """Start a runtime and see that it is gone afterwards."""
-    runtime = RuntimeProcess(folder, *arguments)
+    runtime = RuntimeProcess(folder, *arguments, command=command)
     try:
         yield runtime
     finally:
