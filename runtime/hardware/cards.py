@@ -3,22 +3,18 @@
 The engine alone has torch; it hands over what torch told, as data that is kept in a small file.
 """
 
-import contextlib
 import dataclasses
 import json
-import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
+from runtime.hardware.kept_file import MAX_FILE_BYTES, replace_file
 from runtime.protocol.machine import DeviceReport
 
 MAX_GAP_RATIO = 0.05
 """NVML and torch agree if their figures differ by less, of all memory of the card."""
-_LOG = logging.getLogger(__name__)
-_MAX_FILE_BYTES = 1024 * 1024
 _GIB = 1024**3
 
 
@@ -49,21 +45,14 @@ def keep_cards(path: Path, seen: Sequence[SeenCard], told: Sequence[DeviceReport
         return
     free_of = {card.device: card.free_bytes for card in told}
     cards = [dataclasses.replace(card, nvml_free_bytes=free_of.get(card.device)) for card in seen]
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(msgspec.json.encode({"cards": cards}))
-        temporary.replace(path)
-    except OSError as error:
-        _LOG.info("what torch knows of cards is not kept: %s", error)
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    content = msgspec.json.encode({"cards": cards}).decode()
+    replace_file(path, content, "cards as torch saw them")
 
 
 def kept_cards(path: Path) -> list[SeenCard]:
     """Return what was kept; nothing if the file is missing or damaged."""
     try:
-        if path.stat().st_size > _MAX_FILE_BYTES:
+        if path.stat().st_size > MAX_FILE_BYTES:
             return []
         document = json.loads(path.read_text(encoding="utf-8"))
         return msgspec.convert(document["cards"], list[SeenCard])

@@ -1,18 +1,14 @@
 """Rates of reading that other packages measured on this PC, kept as data in one small file."""
 
-import contextlib
 import dataclasses
 import json
-import logging
 import math
-import os
 from pathlib import Path
 
+from runtime.hardware.kept_file import MAX_FILE_BYTES, replace_file
 from runtime.protocol.machine import Measured
 
 RAM = "ram"
-_LOG = logging.getLogger(__name__)
-_MAX_FILE_BYTES = 1024 * 1024
 _MAX_METHOD_CHARACTERS = 200
 
 
@@ -58,7 +54,7 @@ class RateCache:
 
     def _read(self) -> dict[str, Measured]:
         try:
-            if self.path.stat().st_size > _MAX_FILE_BYTES:
+            if self.path.stat().st_size > MAX_FILE_BYTES:
                 return {}
             document = json.loads(self.path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -79,15 +75,8 @@ class RateCache:
                 for key, rate in sorted(rates.items())
             }
         }
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(document, indent=1), encoding="utf-8")
-            temporary.replace(self.path)
-        except OSError as error:
-            _LOG.info("measured rates are not kept: %s", error)
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        content = json.dumps(document, indent=1)
+        replace_file(self.path, content, "measured rates")
 
 
 def _measured_of(entry: object) -> Measured | None:

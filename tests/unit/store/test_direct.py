@@ -8,7 +8,6 @@ import os
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -20,6 +19,7 @@ from runtime.spec.tensors import PAGE_BYTES
 from runtime.store import direct
 from runtime.store.bounce import BOUNCE_BYTES, pieces_of
 from runtime.store.files import WeightFiles
+from tests.support.drive_counters import process_bytes_read
 
 SIZE = 3 * BOUNCE_BYTES + 5000
 DATA = random.Random(1).randbytes(SIZE)
@@ -62,12 +62,6 @@ def is_on_a_drive(path: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def system_bytes_read() -> int:
-    """Return what the system fetched from drives for this process so far."""
-    lines = Path("/proc/self/io").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("read_bytes"))
 
 
 @settings(max_examples=60, deadline=None)
@@ -115,13 +109,13 @@ def test_files_are_direct_where_the_system_is(opened: WeightFiles, path: str) ->
 
 
 def test_files_count_what_the_system_counts(opened: WeightFiles, path: str) -> None:
-    before = system_bytes_read()
+    before = process_bytes_read(os.getpid())
     with mmap.mmap(-1, BOUNCE_BYTES) as mapping, memoryview(mapping) as slot:
         for _ in range(3):
             opened.read(path, BOUNCE_BYTES, [slot])
     for offset in range(100, 2 * BOUNCE_BYTES, 70_000):
         assert read(opened, path, offset, 9000, 4000) == DATA[offset : offset + 13000]
-    fetched = system_bytes_read() - before
+    fetched = process_bytes_read(os.getpid()) - before
     # Where nothing can be read past the cache, there is no drive to agree with.
     expected = opened.num_bytes_read if opened.is_direct else fetched
     assert abs(fetched - expected) <= 0.05 * expected

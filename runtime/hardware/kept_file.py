@@ -1,0 +1,23 @@
+"""Small files in which facts about this PC are kept between runs."""
+
+import contextlib
+import logging
+import os
+from pathlib import Path
+
+MAX_FILE_BYTES = 1024 * 1024
+"""A larger one is not ours."""
+_LOG = logging.getLogger(__name__)
+
+
+def replace_file(path: Path, content: str, what: str) -> None:
+    """Write a file whole, in place of what was there; where that cannot be done it is logged."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(content, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        _LOG.info("%s are not kept: %s", what, error)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
