@@ -1,14 +1,19 @@
 """A real accelerator: the contract of devices, and the engine on it."""
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 
 from runtime.device.base import Device
+from runtime.device.cards import see_cards
 from runtime.device.torch_device import TorchDevice
 from runtime.engine.base import CancelToken
 from runtime.generate.engine import TieredEngine
+from runtime.hardware.cards import MAX_GAP_RATIO, with_seen
+from runtime.hardware.gpus import read_gpus
+from runtime.hardware.system_files import SystemFiles
 from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.reference import ReferenceKernels
 from runtime.protocol.model import LoadStage
@@ -48,6 +53,19 @@ def ids_of(plan: PlacementPlan) -> tuple[list[int], int]:
 @pytest.mark.parametrize("check", ALL_CHECKS, ids=lambda check: check.__name__)
 def test_cuda_device_keeps_its_promise(device: Device, check: Callable[[Device], None]) -> None:
     check(device)
+
+
+def test_cuda_card_is_seen_by_torch_and_compared_with_nvml(device: Device) -> None:
+    (seen, *_) = see_cards(CARD)
+    told = read_gpus(SystemFiles(), os.environ)
+
+    card = with_seen(told, [seen])[0]
+
+    assert (seen.device, seen.name) == (CARD, device.name)
+    assert seen.free_bytes is not None
+    assert 0 < seen.free_bytes <= seen.total_bytes
+    assert card.total_bytes <= seen.total_bytes * (1 + MAX_GAP_RATIO)
+    assert "torch" in card.note
 
 
 @pytest.mark.parametrize("kernels", [choose_kernels(), ReferenceKernels()], ids=lambda k: k.name)
