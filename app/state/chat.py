@@ -5,13 +5,14 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.state.answer_writer import AnswerWriter
 from app.state.chat_export import to_json, to_markdown
 from app.state.chat_import import ImportedChat
 from app.state.chat_request import conversation_of, told_from_id, told_of
 from app.state.chat_store import ChatStore
 from app.state.chat_titles import title_of
-from app.state.chat_values import AnswerEnd, ChatHeading, Message
-from app.state.growing_answer import GrowingAnswer, end_of
+from app.state.chat_values import ChatHeading, Message
+from app.state.growing_answer import GrowingAnswer
 from app.state.import_flow import ImportFlow
 from app.state.prompt_count import PromptCount
 from app.state.sampling import sampling_for
@@ -19,20 +20,7 @@ from app.state.session import Session
 from app.state.settings import SettingsState
 from app.timers import single_shot
 from runtime.protocol.chat import ChatMessage, Role
-from runtime.protocol.messages import (
-    CommandFailed,
-    GenerationCancelled,
-    GenerationFinished,
-    GenerationStarted,
-    PrefillProgressed,
-    Reply,
-    TokensGenerated,
-)
 
-SHOW_INTERVAL_MS = 30
-"""New text reaches the view at most this often."""
-SAVE_INTERVAL_MS = 500
-"""A growing answer is saved this often, so that a kill costs less than a second of it."""
 DRAFT_SAVE_MS = 800
 RETRY_INTERVAL_MS = 30_000
 """While chats are in memory only, the file is tried this often."""
@@ -75,22 +63,24 @@ class ChatState(QObject):
         self._chat_id: int | None = None
         self._messages: list[Message] = []
         self._told_from_id = 0
-        self._answer: GrowingAnswer | None = None
-        self._prompt_progress: tuple[int, int] | None = None
+        self._writer = AnswerWriter(self._store, session, self)
         self._draft = self._store.draft(_NEW_CHAT_DRAFT)
         self._deleted: list[int] = []
         self._imports = ImportFlow(self._store.add_chat, self)
         self._imports.ended.connect(self._on_imported)
         self.prompt_count = PromptCount(session, self._draft_conversation, self)
         """Tokens of the draft with all that would be sent with it."""
-        self._show_timer = single_shot(self, SHOW_INTERVAL_MS, self._show_growth)
-        self._save_timer = single_shot(self, SAVE_INTERVAL_MS, self._save_growth)
         self._draft_timer = single_shot(self, DRAFT_SAVE_MS, self._save_draft)
         self._retry_timer = single_shot(self, RETRY_INTERVAL_MS, self._retry)
         self._tell_timer = single_shot(self, 0, self._tell)
         self._tell_timer.start()
         session.changed.connect(self.asking_changed)
-        session.answer_lost.connect(self._on_answer_lost)
+        self._writer.changed.connect(self.asking_changed)
+        self._writer.grew.connect(self._on_answer_grew)
+        self._writer.saved.connect(self._tell_timer.start)
+        self._writer.ended.connect(self._on_answer_ended)
+        self._writer.removed.connect(self._on_answer_removed)
+        self._writer.failed.connect(self.failed)
 
     @property
     def chats(self) -> list[ChatHeading]:
@@ -125,17 +115,17 @@ class ChatState(QObject):
     @property
     def is_answering(self) -> bool:
         """Whether an answer is being written, in this chat or another."""
-        return self._answer is not None
+        return self._writer.answer is not None
 
     @property
     def is_answering_here(self) -> bool:
         """Whether the last message of the open chat is being written."""
-        return self._answer is not None and self._answer.chat_id == self._chat_id
+        return self._is_answering_in(self._chat_id)
 
     @property
     def can_ask(self) -> bool:
         """Whether ``ask`` would be accepted."""
-        return self._answer is None and self._session.can_answer
+        return not self.is_answering and self._session.can_answer
 
     @property
     def can_undo_delete(self) -> bool:
@@ -145,7 +135,7 @@ class ChatState(QObject):
     @property
     def prompt_progress(self) -> tuple[int, int] | None:
         """Prompt tokens done and in all, while the prompt is being read."""
-        return self._prompt_progress if self.is_answering_here else None
+        return self._writer.prompt_progress if self.is_answering_here else None
 
     @property
     def draft(self) -> str:
@@ -181,7 +171,7 @@ class ChatState(QObject):
 
     def stop(self) -> None:
         """End the answer that is being written."""
-        self._session.stop_answer()
+        self._writer.stop()
 
     def regenerate(self) -> bool:
         """Write another answer to the last question; the old one stays as a variant."""
@@ -227,7 +217,7 @@ class ChatState(QObject):
 
     def delete_chat(self, chat_id: int) -> None:
         """Take a chat off the list; ``undo_delete`` brings it back."""
-        if self._answer is not None and self._answer.chat_id == chat_id:
+        if self._is_answering_in(chat_id):
             self.stop()
         self._store.delete_chat(chat_id)
         self._deleted.append(chat_id)
@@ -294,10 +284,14 @@ class ChatState(QObject):
         """Save everything; called once at the end."""
         self._imports.finish()
         self._save_draft()
-        self._end_answer(AnswerEnd.CUT_OFF)
+        self._writer.cut_off()
         self._retry_timer.stop()
         self._tell_timer.stop()
         self._store.close()
+
+    def _is_answering_in(self, chat_id: int | None) -> bool:
+        answer = self._writer.answer
+        return answer is not None and answer.chat_id == chat_id
 
     def _title_of(self, chat_id: int | None) -> str:
         return self._store.title(chat_id) if chat_id is not None else ""
@@ -363,93 +357,27 @@ class ChatState(QObject):
             chat_id, self._messages[-1].message_id, Role.ASSISTANT, "", loaded.name
         )
         self._messages = self._store.messages(chat_id)
-        self._answer = GrowingAnswer(chat_id, self._messages[-1], replaced_id)
+        answer = GrowingAnswer(chat_id, self._messages[-1], replaced_id)
         sampling = sampling_for(self._settings.values, self._session.loaded_report)
-        if not self._session.start_answer(conversation, sampling, self._on_event):
-            self._end_answer(AnswerEnd.CUT_OFF)
+        self._writer.begin(answer, conversation, sampling)
         self._refresh()
         self.messages_changed.emit()
         self.asking_changed.emit()
 
-    def _on_event(self, event: Reply) -> None:
-        answer = self._answer
-        if answer is None:
-            return
-        if isinstance(event, TokensGenerated):
-            self._end_prompt()
-            answer.add(event.text, event.token_ids, event.thinking)
-            for timer in (self._show_timer, self._save_timer):
-                if not timer.isActive():
-                    timer.start()
-        elif isinstance(event, GenerationStarted):
-            self._show_prompt(0, event.prompt_tokens - event.reused_tokens)
-        elif isinstance(event, PrefillProgressed):
-            self._show_prompt(event.done_tokens, event.total_tokens)
-        elif isinstance(event, GenerationFinished):
-            self._keep_answer(answer, answer.ended(end_of(event.reason), event.stats))
-        elif isinstance(event, GenerationCancelled):
-            if answer.is_empty:
-                self._end_answer(AnswerEnd.STOPPED)
-            else:
-                self._keep_answer(answer, answer.ended(AnswerEnd.STOPPED, event.stats))
-        elif isinstance(event, CommandFailed):
-            self._end_answer(AnswerEnd.CUT_OFF)
-            self.failed.emit(event.error)
+    def _on_answer_grew(self, answer: GrowingAnswer) -> None:
+        if self.is_answering_here:
+            self._messages[-1] = answer.message
+            self.answer_grew.emit()
 
-    def _show_prompt(self, done_tokens: int, total_tokens: int) -> None:
-        self._prompt_progress = (done_tokens, total_tokens)
-        self.asking_changed.emit()
-
-    def _end_prompt(self) -> None:
-        """The first token is there: the prompt has been read."""
-        if self._prompt_progress is not None:
-            self._prompt_progress = None
-            self.asking_changed.emit()
-
-    def _on_answer_lost(self) -> None:
-        self._end_answer(AnswerEnd.CUT_OFF)
-
-    def _end_answer(self, end: AnswerEnd) -> None:
-        """End an answer that did not end by itself; one of which nothing came is removed.
-
-        The answer that it was to replace is shown again.
-        """
-        answer = self._answer
-        if answer is None:
-            return
-        if not answer.is_empty:
-            self._keep_answer(answer, answer.ended(end))
-            return
-        self._store.remove_message(answer.chat_id, answer.message_id, answer.replaced_id)
-        self._forget_answer()
-        if answer.chat_id == self._chat_id:
-            self._reload()
-
-    def _keep_answer(self, answer: GrowingAnswer, message: Message) -> None:
-        self._store.settle(answer.chat_id, message)
-        self._forget_answer()
+    def _on_answer_ended(self, answer: GrowingAnswer, message: Message) -> None:
         self._refresh()
         if answer.chat_id == self._chat_id:
             self._messages[-1] = message
             self.answer_ended.emit()
 
-    def _forget_answer(self) -> None:
-        self._answer = None
-        self._prompt_progress = None
-        self._show_timer.stop()
-        self._save_timer.stop()
-        self.asking_changed.emit()
-
-    def _show_growth(self) -> None:
-        if self._answer is not None and self.is_answering_here:
-            self._messages[-1] = self._answer.message
-            self.answer_grew.emit()
-
-    def _save_growth(self) -> None:
-        answer = self._answer
-        if answer is not None:
-            self._store.grow(answer.chat_id, answer.message, answer.token_ids)
-            self._tell_timer.start()
+    def _on_answer_removed(self, answer: GrowingAnswer) -> None:
+        if answer.chat_id == self._chat_id:
+            self._reload()
 
     def _save_draft(self) -> None:
         self._draft_timer.stop()
@@ -457,7 +385,7 @@ class ChatState(QObject):
 
     def _open(self, chat_id: int | None) -> None:
         self._save_draft()
-        self._save_growth()
+        self._writer.save()
         self._chat_id = chat_id
         self._draft = self._store.draft(chat_id or _NEW_CHAT_DRAFT)
         self._reload()

@@ -115,7 +115,7 @@ class DriveWatch(QObject):
 
     def _ask(self) -> None:
         """Ask for the plans that this PC could carry out without budgets of the person's own."""
-        self._session.plan_loaded(Budgets(), self._on_planned)
+        self._session.budgets.plan_loaded(Budgets(), self._on_planned)
 
     def _on_planned(self, event: Reply) -> None:
         plan = self._session.loaded_plan

@@ -81,7 +81,7 @@ class LiveBudgets(QObject):
     def apply(self) -> None:
         """Change the model to what is wanted."""
         budgets = self._wanted
-        if budgets is not None and self._session.set_live_budgets(budgets, self._on_set):
+        if budgets is not None and self._session.budgets.change_loaded(budgets, self._on_set):
             self._num_applying += 1
             self.changed.emit()
 
@@ -106,7 +106,7 @@ class LiveBudgets(QObject):
     def _ask(self) -> None:
         if self._asked is None and self._wanted is not None:
             wanted = self._wanted
-            if self._session.plan_loaded(wanted, self._on_planned):
+            if self._session.budgets.plan_loaded(wanted, self._on_planned):
                 self._asked = wanted
 
     def _on_planned(self, event: Reply) -> None:
@@ -146,7 +146,7 @@ class LiveBudgets(QObject):
             self._was_set = False
             plan = self._session.loaded_plan
             if plan is not None:
-                self._session.plan_loaded(plan.budgets, self._on_bounded)
+                self._session.budgets.plan_loaded(plan.budgets, self._on_bounded)
             self.changed.emit()
 
     def _on_bounded(self, event: Reply) -> None:

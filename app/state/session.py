@@ -10,9 +10,10 @@ from app.link.client import RuntimeClient, RuntimeEnd
 from app.link.process import ProcessOutcome
 from app.state.answer_flow import AnswerFlow, ignore
 from app.state.candidate import Candidate
-from app.state.candidate_flow import CandidateFlow, Limits
+from app.state.candidate_flow import CandidateFlow
 from app.state.library import LibraryState
 from app.state.load_flow import LoadFlow, LoadListener, LoadStep, LoadWish
+from app.state.model_budgets import ModelBudgets
 from app.state.progress import Progress
 from app.state.settings import SettingsState
 from app.state.stages import Stage, StageFacts, stage_of
@@ -28,15 +29,12 @@ from runtime.protocol.messages import (
     GenerationCancelled,
     GenerationFinished,
     MachineDescribed,
-    PlanModel,
     Reply,
-    SetBudgets,
     TelemetrySampled,
     WatchTelemetry,
 )
 from runtime.protocol.model import LoadedModel, ModelReport
 from runtime.protocol.plan import PlacementPlan, PlanKind
-from runtime.protocol.values import Budgets
 
 CANCEL_WAIT_MS = 1500
 """A load or preparation that has not stopped by then is ended with its process."""
@@ -76,7 +74,15 @@ class Session(QObject, LoadListener):
         self._client = client
         self._settings = settings
         self._library = library
-        self._candidates = CandidateFlow(client.send, self._limits, self.changed.emit)
+        self.budgets = ModelBudgets(
+            client.send,
+            settings,
+            loaded=lambda: self._loaded,
+            changed=self._replan,
+            taken=self._take_budgets,
+        )
+        """What models may use: the person's wishes, and the loaded model's."""
+        self._candidates = CandidateFlow(client.send, self.budgets.limits, self.changed.emit)
         self._load = LoadFlow(client.send, self, clock)
         self._loaded: LoadedModel | None = None
         self._loaded_wish: LoadWish | None = None
@@ -158,26 +164,6 @@ class Session(QObject, LoadListener):
         return self._machine
 
     @property
-    def ram_budget_bytes(self) -> int | None:
-        """The person's RAM budget; None lets the planner choose."""
-        return self._settings.values.ram_budget_bytes
-
-    @property
-    def vram_budget_bytes(self) -> dict[str, int]:
-        """The person's VRAM budgets by device; of one that is not named the planner chooses."""
-        return self._settings.values.vram_budget_bytes
-
-    @property
-    def context_tokens(self) -> int:
-        """The person's context; 0 lets the planner choose."""
-        return self._settings.values.context_tokens
-
-    @property
-    def limits(self) -> Limits:
-        """The budgets and the context that plans are made for."""
-        return self._limits()
-
-    @property
     def can_answer(self) -> bool:
         """Whether ``start_answer`` would be accepted."""
         return self.stage is Stage.READY
@@ -202,75 +188,15 @@ class Session(QObject, LoadListener):
         """Choose the plan that ``prepare_and_load`` carries out."""
         self._candidates.choose(kind)
 
-    def set_ram_budget(self, ram_bytes: int | None) -> None:
-        """Plan under another RAM budget; None lets the planner choose."""
-        self._settings.change(ram_budget_bytes=ram_bytes)
-        self._candidates.replan()
-        self.changed.emit()
-
-    def set_vram_budget(self, device: str, vram_bytes: int | None) -> None:
-        """Plan under another VRAM budget of a device; None lets the planner choose."""
-        budgets = {**self.vram_budget_bytes}
-        budgets.pop(device, None)
-        if vram_bytes is not None:
-            budgets[device] = vram_bytes
-        self._settings.change(vram_budget_bytes=budgets)
-        self._candidates.replan()
-        self.changed.emit()
-
-    def plan_loaded(self, budgets: Budgets, listener: Callable[[Reply], None]) -> bool:
-        """Plan the loaded model under other budgets, for a preview; False if that is not possible.
-
-        The listener gets ``ModelPlanned`` or ``CommandFailed``, or nothing if the runtime ends.
-        """
-        loaded = self._loaded
-        if loaded is None:
-            return False
-        request_id = self._client.send(
-            lambda request_id: PlanModel(
-                request_id=request_id,
-                folder=loaded.folder,
-                budgets=budgets,
-                context_tokens=loaded.context_tokens,
-            ),
-            listener,
-        )
-        return request_id is not None
-
-    def set_live_budgets(self, budgets: Budgets, listener: Callable[[Reply], None]) -> bool:
-        """Change the budgets of the loaded model, also while it answers; False if not possible.
-
-        The listener gets ``BudgetsSet``, when the model and its plan here are the new ones, or
-        ``CommandFailed``, after which all is as before.
-        """
-        if self._loaded is None:
-            return False
-
-        def on_reply(event: Reply) -> None:
-            if isinstance(event, BudgetsSet) and self._loaded is not None:
-                self._take_budgets(event, budgets)
-            listener(event)
-
-        request_id = self._client.send(
-            lambda request_id: SetBudgets(request_id=request_id, budgets=budgets), on_reply
-        )
-        return request_id is not None
-
-    def set_context(self, context_tokens: int) -> None:
-        """Plan for another context; 0 lets the planner choose."""
-        self._settings.change(context_tokens=context_tokens)
-        self._candidates.replan()
-        self.changed.emit()
-
     def prepare_and_load(self) -> None:
         """Carry out the chosen plan of the candidate, in place of the loaded model."""
         candidate = self._candidates.candidate
         if candidate is not None and candidate.can_load:
-            self._want(LoadWish(candidate.folder, candidate.chosen, self._limits()))
+            self._want(LoadWish(candidate.folder, candidate.chosen, self.budgets.limits()))
 
     def load_folder(self, folder: str, kind: PlanKind | None = None) -> None:
         """Look at a folder and load it with this or the recommended plan."""
-        self._want(LoadWish(folder, kind, self._limits()))
+        self._want(LoadWish(folder, kind, self.budgets.limits()))
         self._candidates.drop(folder)
 
     def cancel(self) -> None:
@@ -351,22 +277,17 @@ class Session(QObject, LoadListener):
         if self._answers.is_running and not self._stop_patience.isActive():
             self._stop_patience.start()
 
-    def _limits(self) -> Limits:
-        """Return the budgets and the context that the person chose."""
-        values = self._settings.values
-        budgets = Budgets(ram_bytes=values.ram_budget_bytes, vram_bytes=values.vram_budget_bytes)
-        return Limits(budgets, values.context_tokens)
+    def _replan(self) -> None:
+        self._candidates.replan()
+        self.changed.emit()
 
-    def _take_budgets(self, event: BudgetsSet, budgets: Budgets) -> None:
+    def _take_budgets(self, event: BudgetsSet) -> None:
         """Keep what is in force now, here and for the next start."""
         self._loaded = event.model
         self._load.plan = event.plan
         self._library.note_plan(event.plan)
-        self._settings.change(
-            ram_budget_bytes=budgets.ram_bytes, vram_budget_bytes=budgets.vram_bytes
-        )
         assert self._loaded_wish is not None
-        self._loaded_wish = dataclasses.replace(self._loaded_wish, limits=self._limits())
+        self._loaded_wish = dataclasses.replace(self._loaded_wish, limits=self.budgets.limits())
         self.changed.emit()
 
     def _want(self, wish: LoadWish) -> None:
@@ -474,7 +395,7 @@ class Session(QObject, LoadListener):
         plan = self._load.plan
         kind = plan.kind if plan is not None else None
         self._loaded = model
-        self._loaded_wish = LoadWish(model.folder, kind, self._limits())
+        self._loaded_wish = LoadWish(model.folder, kind, self.budgets.limits())
         self._settings.change(last_folder=model.folder, last_plan=kind)
         self.changed.emit()
         self.model_loaded.emit(model)

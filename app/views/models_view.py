@@ -66,9 +66,9 @@ class ModelsView(QWidget):
         self.drop_zone.folder_chosen.connect(session.drop_folder)
         self._empty.acted.connect(self.drop_zone.choose)
         view.plan_chosen.connect(session.choose_plan)
-        view.ram_changed.connect(session.set_ram_budget)
-        view.vram_changed.connect(session.set_vram_budget)
-        view.context_changed.connect(session.set_context)
+        view.ram_changed.connect(session.budgets.set_ram)
+        view.vram_changed.connect(session.budgets.set_vram)
+        view.context_changed.connect(session.budgets.set_context)
         view.cancel_wanted.connect(session.cancel)
         view.unload_wanted.connect(session.unload)
         view.start_wanted.connect(self._on_start_wanted)
@@ -95,7 +95,7 @@ class ModelsView(QWidget):
                 loaded_folder=self._loaded_folder(),
                 is_busy=session.stage in _BUSY,
                 machine=session.machine,
-                limits=session.limits,
+                limits=session.budgets.limits(),
             )
         self._show_progress()
         current = candidate.folder if candidate is not None else ""

@@ -204,10 +204,10 @@ class TestEndings:
         assert not now(chat.can_ask)
 
     def test_event_after_the_end_changes_nothing(self, chat: ChatState, client: FakeClient) -> None:
-        chat._on_event(TokensGenerated(request_id=1, token_ids=[1], text="late"))
+        chat._writer._on_event(TokensGenerated(request_id=1, token_ids=[1], text="late"))
         assert chat.messages == []
         chat.ask("one")
-        chat._on_event(CancelAccepted(request_id=1, was_running=False))
+        chat._writer._on_event(CancelAccepted(request_id=1, was_running=False))
         assert now(chat.is_answering)
 
     def test_closing_saves_the_growing_answer(
@@ -234,8 +234,8 @@ class TestEndings:
 
         chat.ask("one")
         write(client, "half", 1)
-        assert chat._save_timer.interval() < 1000
-        qtbot.waitUntil(lambda: not chat._save_timer.isActive())
+        assert chat._writer._save_timer.interval() < 1000
+        qtbot.waitUntil(lambda: not chat._writer._save_timer.isActive())
         other = ChatStore(tmp_path / "chats.db")
         assert chat.chat_id is not None
         assert other.messages(chat.chat_id)[-1].text == "half"
@@ -314,7 +314,7 @@ class TestList:
         assert not now(chat.is_answering_here)
         with qtbot.assertNotEmitted(chat.answer_grew):
             write(client, "b", 2)
-            chat._show_growth()
+            chat._writer._show()
         chat.open_chat(first)
         assert texts(chat) == ["one", "ab"]
         chat.new_chat()

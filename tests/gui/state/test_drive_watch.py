@@ -103,7 +103,7 @@ def test_watch_other_budgets_ask_again_and_no_reads_end_it(
     watch.take_answer(answer_with(0.7))
     answer_plan(client, plan_that_reads(0))
     for read, is_warned in ((50.0, True), (0.0, False), (50.0, False)):
-        ready_session.set_live_budgets(Budgets(ram_bytes=5), lambda event: None)
+        ready_session.budgets.change_loaded(Budgets(ram_bytes=5), lambda event: None)
         client.answer(
             BudgetsSet(
                 request_id=client.last(SetBudgets).request_id,

@@ -141,11 +141,11 @@ def test_live_other_model_forgets_the_wish(
 def test_session_vram_budget_is_planned_with(
     open_session: Session, client: FakeClient, settings: SettingsState
 ) -> None:
-    open_session.set_vram_budget("cuda:0", 5)
-    assert open_session.vram_budget_bytes == {"cuda:0": 5}
+    open_session.budgets.set_vram("cuda:0", 5)
+    assert open_session.budgets.vram_bytes == {"cuda:0": 5}
     open_session.load_folder("/m")
     assert client.last(PlanModel).budgets.vram_bytes == {"cuda:0": 5}
-    open_session.set_vram_budget("cuda:0", None)
+    open_session.budgets.set_vram("cuda:0", None)
     assert settings.values.vram_budget_bytes == {}
 
 

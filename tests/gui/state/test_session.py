@@ -105,7 +105,7 @@ class TestCandidate:
         assert now(open_session.stage) is Stage.IDLE
         assert open_session.candidate is not None
         assert not open_session.candidate.can_load
-        open_session.set_context(2048)
+        open_session.budgets.set_context(2048)
         assert client.count(PlanModel) == 0
 
     def test_failed_inspection_is_told(self, open_session: Session, client: FakeClient) -> None:
@@ -147,7 +147,7 @@ class TestCandidate:
     ) -> None:
         plan_candidate(open_session, client)
         for ram_bytes in (1 << 30, 2 << 30, 3 << 30):
-            open_session.set_ram_budget(ram_bytes)
+            open_session.budgets.set_ram(ram_bytes)
         assert client.count(PlanModel) == 2
         answer_plan(client, some_plan())
         assert client.count(PlanModel) == 3
@@ -155,19 +155,19 @@ class TestCandidate:
         assert now(open_session.stage) is Stage.PLANNING
         answer_plan(client, some_plan())
         assert now(open_session.stage) is Stage.PLANNED
-        assert settings.values.ram_budget_bytes == open_session.ram_budget_bytes == 3 << 30
+        assert settings.values.ram_budget_bytes == open_session.budgets.ram_bytes == 3 << 30
 
     def test_choice_survives_a_new_plan_while_it_exists(
         self, open_session: Session, client: FakeClient
     ) -> None:
         plan_candidate(open_session, client, some_plan(), some_plan(PlanKind.EIGHT_BIT))
         open_session.choose_plan(PlanKind.EIGHT_BIT)
-        open_session.set_context(2048)
-        assert open_session.context_tokens == 2048
+        open_session.budgets.set_context(2048)
+        assert open_session.budgets.context_tokens == 2048
         answer_plan(client, some_plan(), some_plan(PlanKind.EIGHT_BIT))
         assert open_session.candidate is not None
         assert now(open_session.candidate.chosen) is PlanKind.EIGHT_BIT
-        open_session.set_context(1024)
+        open_session.budgets.set_context(1024)
         answer_plan(client, some_plan(), recommended=None)
         assert now(open_session.candidate.chosen) is PlanKind.EXACT
 

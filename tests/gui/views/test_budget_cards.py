@@ -160,7 +160,7 @@ def test_candidate_shows_the_device_of_the_machine(stage: MonitorStage, qtbot: Q
         loaded_folder="",
         is_busy=False,
         machine=session.machine,
-        limits=session.limits,
+        limits=session.budgets.limits(),
     )
     budgets = view.findChild(BudgetCard)
     assert budgets is not None
