@@ -11,7 +11,7 @@ from app.state.chat_import import ImportedChat
 from app.state.chat_request import conversation_of, told_from_id, told_of
 from app.state.chat_store import ChatStore
 from app.state.chat_titles import title_of
-from app.state.chat_values import ChatHeading, Message
+from app.state.chat_values import CUT_ENDS, AnswerEnd, ChatHeading, Message
 from app.state.growing_answer import GrowingAnswer
 from app.state.import_flow import ImportFlow
 from app.state.prompt_count import PromptCount
@@ -128,6 +128,17 @@ class ChatState(QObject):
         return not self.is_answering and self._session.can_answer
 
     @property
+    def can_continue(self) -> bool:
+        """Whether ``continue_answer`` would be accepted."""
+        if not self.can_ask or not self._messages:
+            return False
+        last = self._messages[-1]
+        is_full = last.end is AnswerEnd.CONTEXT_FULL
+        return last.end in CUT_ENDS and not (
+            is_full and self.context_used_tokens >= self.context_tokens
+        )
+
+    @property
     def can_undo_delete(self) -> bool:
         """Whether ``undo_delete`` would bring a chat back."""
         return bool(self._deleted)
@@ -183,6 +194,20 @@ class ChatState(QObject):
             replaced_id = self._messages[-1].message_id
             self._messages = self._messages[:-1]
             self._answer_now(replaced_id)
+        return True
+
+    def continue_answer(self) -> bool:
+        """Have the last answer go on where it was cut, with the same tokens where possible."""
+        if not self.can_continue:
+            return False
+        begun = self._messages[-1]
+        conversation = self._conversation()
+        assert self._chat_id is not None
+        self._store.reopen(self._chat_id, begun.message_id)
+        self._messages = self._store.messages(self._chat_id)
+        keeps_ids = bool(conversation[-1].token_ids)
+        answer = GrowingAnswer(self._chat_id, self._messages[-1], begun=begun, keeps_ids=keeps_ids)
+        self._write(answer, conversation)
         return True
 
     def edit_question(self, message_id: int, text: str) -> bool:
@@ -348,16 +373,21 @@ class ChatState(QObject):
         chat_id, loaded = self._chat_id, self._session.loaded
         assert chat_id is not None
         assert loaded is not None
-        conversation = conversation_of(
-            told_of(self._messages, self._told_from_id),
-            self._settings.values.system_prompt,
-            loaded.name,
-        )
+        conversation = self._conversation()
         self._store.add_message(
             chat_id, self._messages[-1].message_id, Role.ASSISTANT, "", loaded.name
         )
         self._messages = self._store.messages(chat_id)
-        answer = GrowingAnswer(chat_id, self._messages[-1], replaced_id)
+        self._write(GrowingAnswer(chat_id, self._messages[-1], replaced_id), conversation)
+
+    def _conversation(self) -> list[ChatMessage]:
+        """Return what the loaded model is told of ``messages``."""
+        loaded = self._session.loaded
+        assert loaded is not None
+        told = told_of(self._messages, self._told_from_id)
+        return conversation_of(told, self._settings.values.system_prompt, loaded.name)
+
+    def _write(self, answer: GrowingAnswer, conversation: list[ChatMessage]) -> None:
         sampling = sampling_for(self._settings.values, self._session.loaded_report)
         self._writer.begin(answer, conversation, sampling)
         self._refresh()

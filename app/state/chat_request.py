@@ -12,7 +12,7 @@ _FILLED_RATIO = 0.7
 def conversation_of(
     messages: Sequence[Message], system_prompt: str, model_name: str
 ) -> list[ChatMessage]:
-    """Return the conversation up to its last question.
+    """Return the conversation up to its last question, or to the answer that is to go on.
 
     Ids go along with answers of the same model only, because another one's mean other text.
     """

@@ -158,6 +158,14 @@ class ChatStore:
         self._run(add, is_durable=True)
         return message_id
 
+    def reopen(self, chat_id: int, message_id: int) -> None:
+        """Let an answer that has ended grow again."""
+        self._change(
+            chat_id,
+            "UPDATE messages SET ending=? WHERE message_id=?",
+            (AnswerEnd.GROWING.value, message_id),
+        )
+
     def grow(self, chat_id: int, message: Message, token_ids: Sequence[int]) -> None:
         """Save the texts and ids of a growing answer: safe against a kill, not yet a power cut."""
         self._touch(chat_id)

@@ -21,6 +21,12 @@ class AnswerEnd(enum.StrEnum):
     """The runtime or the window ended first; what had arrived is kept."""
 
 
+CUT_ENDS = frozenset(
+    {AnswerEnd.LENGTH, AnswerEnd.CONTEXT_FULL, AnswerEnd.STOPPED, AnswerEnd.CUT_OFF}
+)
+"""Ends after which an answer can go on."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class ChatHeading:
     """One line of the list of chats."""

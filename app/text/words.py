@@ -54,6 +54,8 @@ class ChatWords:
     SEND = Word("Send")
     STOP = Word("Stop")
     REGENERATE = Word("Write another answer")
+    CONTINUE = Word("Continue")
+    CONTINUE_EXPLAINED = Word("Let the answer go on where it was cut")
     EDIT = Word("Ask in other words")
     COPY = Word("Copy")
     PREVIOUS_VARIANT = Word("Previous version")

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QToolButton
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton
 
 from app.state.chat_values import AnswerEnd, Message
 from app.text import phrases
@@ -12,7 +12,7 @@ from app.text.words import ChatWords
 from app.theme.palette import Palette
 from app.views.markdown_view import MarkdownView
 from app.views.message_view import MessageView
-from app.views.pieces import label, remove
+from app.views.pieces import button, label, remove
 from app.views.plain_text import LongText
 from runtime.protocol.chat import GenerationStats
 
@@ -39,6 +39,8 @@ class AnswerView(MessageView):
         below.addWidget(self._line, 1)
         below.addWidget(self._actions, 0, Qt.AlignmentFlag.AlignTop)
         self._column.addLayout(below)
+        self.continue_button: QPushButton | None = None
+        """There while the answer can go on."""
         again = self._actions.add("regenerate", ChatWords.REGENERATE)
         again.clicked.connect(self.regenerate_wanted)
         copy = self._actions.add("copy", ChatWords.COPY)
@@ -58,11 +60,28 @@ class AnswerView(MessageView):
 
     def show_message(self, message: Message) -> None:
         """Show the answer as it is now; one that grew is continued, not drawn anew."""
+        is_reopened = message.end is AnswerEnd.GROWING is not self._message.end
         super().show_message(message)
+        if is_reopened:
+            self._renew_body()
+            self._line.setText("")
+            self._actions.hide()
         self._show_thinking()
         self._show_answer_text(message.text)
         if message.end is not AnswerEnd.GROWING:
             self._show_end()
+
+    def show_offer(self, *, is_last: bool, can_ask: bool, can_continue: bool) -> None:
+        """Offer to let the last answer go on."""
+        if not (is_last and can_continue):
+            if self.continue_button is not None:
+                remove(self._column, self.continue_button)
+                self.continue_button = None
+        elif self.continue_button is None:
+            self.continue_button = button(ChatWords.CONTINUE)
+            self.continue_button.setToolTip(ChatWords.CONTINUE_EXPLAINED)
+            self.continue_button.clicked.connect(self.continue_wanted)
+            self._column.addWidget(self.continue_button, 0, Qt.AlignmentFlag.AlignLeft)
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
@@ -106,13 +125,17 @@ class AnswerView(MessageView):
         self._column.insertWidget(0, fold)
         return fold
 
+    def _renew_body(self) -> None:
+        """Begin the text anew."""
+        index = self._column.indexOf(self._body)
+        remove(self._column, self._body)
+        self._body = self._make_body()
+        self._column.insertWidget(index, self._body)
+        self._shown_answer = ""
+
     def _show_answer_text(self, answer: str) -> None:
         if not answer.startswith(self._shown_answer):
-            index = self._column.indexOf(self._body)
-            remove(self._column, self._body)
-            self._body = self._make_body()
-            self._column.insertWidget(index, self._body)
-            self._shown_answer = ""
+            self._renew_body()
         new = answer[len(self._shown_answer) :]
         if new:
             self._body.append(new)

@@ -132,6 +132,7 @@ class ChatView(QWidget):
         self.composer.tell_all_wanted.connect(chat.tell_all)
         chat.prompt_count.changed.connect(self._show_context)
         self.messages.regenerate_wanted.connect(self._on_regenerate_wanted)
+        self.messages.continue_wanted.connect(self._on_continue_wanted)
         self.messages.edit_wanted.connect(self._on_edit_wanted)
         self.messages.variant_wanted.connect(chat.show_variant)
         self.messages.link_clicked.connect(lambda address: ask_to_open(self, address))
@@ -170,7 +171,7 @@ class ChatView(QWidget):
             hint=ChatWords.ASK if has_model else ChatWords.ASK_UNLOADED,
         )
         self._show_context()
-        self.messages.show_can_ask(chat.can_ask)
+        self.messages.show_can_ask(chat.can_ask, can_continue=chat.can_continue)
         progress = chat.prompt_progress
         self.messages.show_progress(phrases.prompt_line(*progress) if progress else "")
 
@@ -244,6 +245,12 @@ class ChatView(QWidget):
     def _on_regenerate_wanted(self) -> None:
         self.notice.clear(NoticeSource.ANSWER)
         if self._chat.regenerate():
+            self.messages.follow()
+
+    def _on_continue_wanted(self) -> None:
+        self.notice.clear(NoticeSource.ANSWER)
+        if self._chat.continue_answer():
+            self.focus_question()
             self.messages.follow()
 
     def _on_new_wanted(self) -> None:

@@ -36,6 +36,7 @@ class MessageList(QScrollArea):
 
     edit_wanted = Signal(object)
     regenerate_wanted = Signal()
+    continue_wanted = Signal()
     variant_wanted = Signal(object, int)
     link_clicked = Signal(str)
 
@@ -52,6 +53,7 @@ class MessageList(QScrollArea):
         self._messages: tuple[Message, ...] = ()
         self._max_drawn = MAX_DRAWN_MESSAGES
         self._can_ask = False
+        self._can_continue = False
         self._is_following = True
         self._is_moving = False
         self._end_distance = 0
@@ -124,10 +126,11 @@ class MessageList(QScrollArea):
         self._progress.setText(text)
         self._progress.setVisible(bool(text))
 
-    def show_can_ask(self, can_ask: bool) -> None:
-        """Tell whether a question that got no answer could be asked again now."""
+    def show_can_ask(self, can_ask: bool, *, can_continue: bool = False) -> None:
+        """Tell whether the last message could be asked again now, or go on."""
         self._can_ask = can_ask
-        self._show_retry()
+        self._can_continue = can_continue
+        self._show_offer()
 
     def progress(self) -> str:
         """Return what is being waited for, empty if nothing is."""
@@ -185,16 +188,17 @@ class MessageList(QScrollArea):
                 is_late = time.perf_counter() > end_s
             views.append(view)
         self._views = [view for view in self._views if view not in views] + views[::-1]
-        self._show_retry()
+        self._show_offer()
         if len(self._views) < len(self._wanted()):
             self._drawing.start()
 
-    def _show_retry(self) -> None:
+    def _show_offer(self) -> None:
         last = self._messages[-1].message_id if self._messages else None
         for view in self._views:
-            view.show_retry(
-                is_offered=view.message.role is Role.USER and view.message.message_id == last,
+            view.show_offer(
+                is_last=view.message.message_id == last,
                 can_ask=self._can_ask,
+                can_continue=self._can_continue,
             )
 
     def _new_view(self, message: Message) -> MessageView:
@@ -205,6 +209,7 @@ class MessageList(QScrollArea):
             view = AnswerView(message, self._palette, self._note)
         view.edit_wanted.connect(self.edit_wanted)
         view.regenerate_wanted.connect(self.regenerate_wanted)
+        view.continue_wanted.connect(self.continue_wanted)
         view.variant_wanted.connect(self.variant_wanted)
         view.link_clicked.connect(self.link_clicked)
         view.unfolded.connect(self._on_unfolded)

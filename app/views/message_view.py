@@ -90,6 +90,7 @@ class MessageView(QFrame):
     edit_wanted = Signal(object)
     """Message id."""
     regenerate_wanted = Signal()
+    continue_wanted = Signal()
     variant_wanted = Signal(object, int)
     """Message id, and one step forward or back."""
     link_clicked = Signal(str)
@@ -124,8 +125,8 @@ class MessageView(QFrame):
         """Show the message as it is now."""
         self._message = message
 
-    def show_retry(self, *, is_offered: bool, can_ask: bool) -> None:
-        """Offer to ask again what got no answer; only a question can."""
+    def show_offer(self, *, is_last: bool, can_ask: bool, can_continue: bool) -> None:
+        """Offer what can be done with the last message: ask it again, or let it go on."""
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""

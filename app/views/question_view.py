@@ -52,9 +52,9 @@ class QuestionView(MessageView):
         self.text_view.show_text(message.text)
         self._actions.show_variants(message.variant_index, message.num_variants)
 
-    def show_retry(self, *, is_offered: bool, can_ask: bool) -> None:
+    def show_offer(self, *, is_last: bool, can_ask: bool, can_continue: bool) -> None:
         """Offer to ask again what got no answer."""
-        if not is_offered:
+        if not is_last:
             if self.retry_button is not None:
                 remove(self._column, self.retry_button)
                 self.retry_button = None

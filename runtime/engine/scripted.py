@@ -17,7 +17,7 @@ from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposal
 from runtime.engine.script import TOP_K, Fault, FaultKind, FaultPlace, Script
 from runtime.engine.scripted_experts import ScriptedExperts
 from runtime.engine.scripted_figures import Run, make_sample, make_stats
-from runtime.engine.scripted_text import cut_text, num_common, prompt_ids_of, token_id_of
+from runtime.engine.scripted_text import cut_text, num_common, prompt_ids_of, rest_of, token_id_of
 from runtime.errors import CancelledError, LarderError
 from runtime.protocol.chat import ChatMessage, FinishReason, Role, SamplingSettings
 from runtime.protocol.errors import ErrorCode
@@ -95,9 +95,9 @@ class ScriptedEngine:
         cancel: CancelToken,
     ) -> Iterator[EngineEvent]:
         """Give the next answer of the script, in pieces."""
-        answer, fault = self._choose_answer(conversation)
+        begun, pieces, fault = self._choose_answer(conversation)
         prompt_ids = prompt_ids_of(conversation)
-        separator = separator_of(has_channels=CHANNEL in answer)
+        separator = separator_of(has_channels=CHANNEL in "".join((begun, *pieces)))
         run = Run(
             prompt_tokens=len(prompt_ids),
             reused_tokens=num_common(self._held_ids, prompt_ids[:-1]),
@@ -119,7 +119,9 @@ class ScriptedEngine:
         try:
             yield from self._prefill(request_id, run, fault, cancel)
             self._held_ids = prompt_ids
-            for piece in self._decode(answer, sampling, run, fault, cancel):
+            if begun:
+                yield _tokens(request_id, separator.feed(begun))
+            for piece in self._decode(pieces, sampling, run, fault, cancel):
                 token_id = token_id_of(piece)
                 self._held_ids.append(token_id)
                 yield _tokens(request_id, separator.feed(piece), token_id)
@@ -197,24 +199,34 @@ class ScriptedEngine:
     def _context_tokens(self) -> int:
         return self._script.context_tokens
 
-    def _choose_answer(self, conversation: Sequence[ChatMessage]) -> tuple[str, Fault | None]:
-        if not conversation or conversation[-1].role is not Role.USER:
+    def _choose_answer(
+        self, conversation: Sequence[ChatMessage]
+    ) -> tuple[str, list[str], Fault | None]:
+        """Return the beginning that was given before, the pieces to give, and what goes wrong."""
+        asked = conversation
+        begun: ChatMessage | None = None
+        if asked and asked[-1].role is Role.ASSISTANT:
+            *asked, begun = asked
+        if not asked or asked[-1].role is not Role.USER:
             raise LarderError(
                 ErrorCode.CONVERSATION_INVALID, reason="the last turn is not the person's"
             )
         answers = self._script.answers
+        text = asked[-1].text
+        word, _, rest = text.removeprefix(_OVERRIDE).strip().partition(" ")
+        is_override = text.startswith(_OVERRIDE)
+        said = [rest] if is_override and word == "say" else []
+        if begun is not None:
+            return *rest_of([*said, *answers], begun, self._script.pieces), None
         answer = answers[self._num_answers % len(answers)] if answers else ""
         self._num_answers += 1
         if self._num_answers % _ANSWERS_PER_TOPIC == 0:
             self._note(NoteCode.TOPIC_CHANGED, num_experts=_ANSWERS_PER_TOPIC * TOP_K)
-        text = conversation[-1].text
-        if not text.startswith(_OVERRIDE):
-            return answer, self._script.fault
-        word, _, rest = text.removeprefix(_OVERRIDE).strip().partition(" ")
-        if word in list(FaultKind):
+        fault = None if is_override else self._script.fault
+        if is_override and word in list(FaultKind):
             after = int(rest) if rest.strip().isdigit() else 0
-            return answer, Fault(FaultKind(word), FaultPlace.DECODE, after)
-        return (rest if word == "say" else answer), None
+            fault = Fault(FaultKind(word), FaultPlace.DECODE, after)
+        return "", cut_text(said[0] if said else answer, self._script.pieces), fault
 
     def _prefill(
         self, request_id: int, run: Run, fault: Fault | None, cancel: CancelToken
@@ -233,13 +245,13 @@ class ScriptedEngine:
 
     def _decode(
         self,
-        answer: str,
+        pieces: Sequence[str],
         sampling: SamplingSettings,
         run: Run,
         fault: Fault | None,
         cancel: CancelToken,
     ) -> Iterator[str]:
-        for piece in cut_text(answer, self._script.pieces):
+        for piece in pieces:
             self._go_wrong(FaultPlace.DECODE, run.generated_tokens, fault)
             if sampling.max_tokens and run.generated_tokens >= sampling.max_tokens:
                 run.reason = FinishReason.LENGTH

@@ -24,7 +24,7 @@ def token_id_of(piece: str) -> int:
 
 
 def prompt_ids_of(conversation: Sequence[ChatMessage]) -> list[int]:
-    """Return ids that begin alike for conversations that do."""
+    """Return ids that begin alike for conversations that do; a last answer is left open."""
     ids: list[int] = []
     for message in conversation:
         ids += [1, token_id_of(message.role), 2]
@@ -32,7 +32,23 @@ def prompt_ids_of(conversation: Sequence[ChatMessage]) -> list[int]:
             token_id_of(piece) for piece in cut_text(message.text, Pieces.WORDS)
         ]
         ids.append(3)
+    if conversation and conversation[-1].role is Role.ASSISTANT:
+        return ids[:-1]
     return [*ids, 1, token_id_of(Role.ASSISTANT), 2]
+
+
+def rest_of(answers: Sequence[str], begun: ChatMessage, pieces: Pieces) -> tuple[str, list[str]]:
+    """Return the beginning of an answer that goes on, and the pieces that follow it.
+
+    It is the answer whose first ids those of the message are; an unknown one is followed by the
+    first answer.
+    """
+    number = len(begun.token_ids)
+    for answer in answers:
+        cut = cut_text(answer, pieces)
+        if number and [token_id_of(piece) for piece in cut[:number]] == begun.token_ids:
+            return "".join(cut[:number]), cut[number:]
+    return begun.text, cut_text(answers[0], pieces) if answers else []
 
 
 def num_common(left: Sequence[int], right: Sequence[int]) -> int:

@@ -20,6 +20,7 @@ from runtime.protocol.messages import (
     PrefillProgressed,
     TokensGenerated,
 )
+from runtime.tokenizer.chat import Begun
 from runtime.tokenizer.separation import Parted
 
 BATCH_S = 0.03
@@ -39,6 +40,8 @@ class AnswerRequest:
     cancel: CancelToken
     opened_by: str = ""
     """The tag of the thinking that the prompt leaves open."""
+    begun: Begun | None = None
+    """The answer at the end of the prompt that goes on."""
 
 
 class Answer:
@@ -70,6 +73,8 @@ class Answer:
         self._sent_s = float("-inf")
         self._reused_tokens = 0
         self._num_generated = 0
+        if request.begun is not None:
+            self._take(Parted(request.begun.thinking) + self._stream.push(request.begun.ids))
 
     def events(self) -> Iterator[EngineEvent]:
         """Yield everything from ``GenerationStarted`` to the closing event."""

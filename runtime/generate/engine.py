@@ -32,7 +32,7 @@ from runtime.hardware.power import EnergyMeter
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
-from runtime.protocol.chat import ChatMessage, SamplingSettings
+from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import MemoryPart, PlacementPlan
@@ -166,7 +166,9 @@ class TieredEngine:
                 context_tokens=parts.kv.context_tokens,
             )
         seed = self._draw_seed() if sampling.seed is None else sampling.seed
-        request = AnswerRequest(request_id, prompt_ids, sampling, seed, cancel, prompt.opened_by)
+        request = AnswerRequest(
+            request_id, prompt_ids, sampling, seed, cancel, prompt.opened_by, prompt.begun
+        )
         if parts.experts.recorder is not None:
             parts.experts.recorder.end_sequence()
         self._topics.begin_answer()
@@ -276,7 +278,12 @@ class TieredEngine:
         parts = self._loaded()
         if not conversation:
             raise LarderError(ErrorCode.CONVERSATION_INVALID, reason="it is empty")
-        prompt = parts.tokenizer.prompt(conversation)
+        if conversation[-1].role is not Role.ASSISTANT:
+            prompt = parts.tokenizer.prompt(conversation)
+        elif len(conversation) > 1:
+            prompt = parts.tokenizer.continued(conversation)
+        else:
+            raise LarderError(ErrorCode.CONVERSATION_INVALID, reason="it has no question")
         if not prompt.ids or max(prompt.ids) >= parts.spec.vocabulary_size:
             raise LarderError(
                 ErrorCode.CONVERSATION_INVALID,

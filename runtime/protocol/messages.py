@@ -73,7 +73,11 @@ class LoadModel(Command):
 
 
 class StartGeneration(Command):
-    """Answer a conversation. Closed by ``GenerationFinished`` or ``GenerationCancelled``."""
+    """Answer a conversation. Closed by ``GenerationFinished`` or ``GenerationCancelled``.
+
+    One that ends with an answer has that answer continued: from its ids, as if it had never been
+    cut, or from its text where there are none.
+    """
 
     conversation: list[ChatMessage]
     sampling: SamplingSettings = SamplingSettings()
@@ -250,7 +254,8 @@ class TokensGenerated(Reply):
     """New tokens and the text that became certain with them (may be empty).
 
     ``thinking`` goes on where the thinking of the events before ended, ``text`` where the answer
-    did; neither has marks in it.
+    did; neither has marks in it. An answer that is continued is told from its beginning again,
+    though not its ids: what its last ones mean was not certain when it was cut.
     """
 
     token_ids: list[int]

@@ -33,6 +33,18 @@ class Prompt:
     ids: list[int]
     opened_by: str = ""
     """The tag that the prompt leaves open at its end, so that the answer begins with thinking."""
+    begun: "Begun | None" = None
+    """The answer that goes on, where the conversation ends with one."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Begun:
+    """The beginning of an answer, which is the end of its prompt."""
+
+    ids: list[int]
+    """Those that an ``AnswerStream`` has to see first."""
+    thinking: str = ""
+    """What had been thought before ``ids``."""
 
 
 class ChatTokenizer:
@@ -90,6 +102,35 @@ class ChatTokenizer:
         with panics_as_errors(self._path):
             return self._prompt(messages, add_generation_prompt)
 
+    def continued(self, messages: Sequence[ChatMessage]) -> Prompt:
+        """Return the prompt that ends with the last message, an answer, as far as it was written.
+
+        Its own ids follow the prompt of its question, so that it goes on as if it had never been
+        cut. Without them its text stands where the template puts answers. Raises as ``prompt``.
+        """
+        *before, answer = messages
+        with panics_as_errors(self._path):
+            asked = self._prompt(before, add_generation_prompt=True)
+            ids = self._keeper.usable(answer)
+            if ids and self._are_ids_of(ids, answer, asked.opened_by):
+                return dataclasses.replace(asked, ids=asked.ids + ids, begun=Begun(ids))
+            if not answer.text.strip():
+                return asked
+            placed = self._place(messages, add_generation_prompt=False)
+            span = placed.spans[len(before)]
+            shown = self._encoder.encode(answer.text, [Words(Span(0, len(answer.text)), True)])
+            begun = Begun(shown, answer.thinking)
+            if span is None:
+                return Prompt(asked.ids + shown, begun=begun)
+            cut = PlacedPrompt(placed.text[: span.end], placed.spans)
+            return Prompt(self._ids_of(messages, cut), begun=begun)
+
+    def _are_ids_of(self, ids: Sequence[int], answer: ChatMessage, opened_by: str) -> bool:
+        """Whether ids say what an answer says, or more that was still held back."""
+        stream = self.answer_stream(opened_by)
+        said = stream.push(ids) + stream.finish()
+        return said.thinking.startswith(answer.thinking) and said.answer.startswith(answer.text)
+
     def _prompt(self, messages: Sequence[ChatMessage], add_generation_prompt: bool) -> Prompt:
         try:
             placed = self._place(messages, add_generation_prompt)
@@ -101,15 +142,18 @@ class ChatTokenizer:
                 messages,
                 lambda first: self._render(first, words_of(first), add_generation_prompt),
             ) from error
+        tail = placed.text[max((span.end for span in placed.spans if span), default=0) :]
+        opened_by = opening_tag(tail) if add_generation_prompt else ""
+        return Prompt(self._ids_of(messages, placed), opened_by)
+
+    def _ids_of(self, messages: Sequence[ChatMessage], placed: PlacedPrompt) -> list[int]:
         kept = self._keeper.kept(messages, placed)
         words = [
             Words(span, is_answer)
             for span, is_answer in zip(placed.spans, are_answers(messages), strict=True)
             if span is not None and not any(each.span.covers(span) for each in kept)
         ]
-        tail = placed.text[max((span.end for span in placed.spans if span), default=0) :]
-        opened_by = opening_tag(tail) if add_generation_prompt else ""
-        return Prompt(self._assemble(placed.text, words, kept), opened_by)
+        return self._assemble(placed.text, words, kept)
 
     def encode_conversation(
         self, messages: Sequence[ChatMessage], add_generation_prompt: bool = True

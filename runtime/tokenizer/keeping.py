@@ -37,6 +37,13 @@ class IdKeeper:
         self._eos_ids = eos_ids
         self._vocabulary_size = vocabulary_size
 
+    def usable(self, message: ChatMessage) -> list[int]:
+        """Return the ids of an answer without those that end it; none that are not the model's."""
+        ids = list(message.token_ids)
+        while ids and ids[-1] in self._eos_ids:
+            ids.pop()  # the template writes the end of the turn itself
+        return ids if all(0 <= item < self._vocabulary_size for item in ids) else []
+
     def kept(self, messages: Sequence[ChatMessage], prompt: PlacedPrompt) -> list[Kept]:
         """Return what is kept of a conversation, in the order of the prompt."""
         thoughts = dict(zip(thinkers(messages), prompt.spans[len(messages) :], strict=True))
@@ -54,10 +61,8 @@ class IdKeeper:
     def _keep(
         self, message: ChatMessage, prompt: PlacedPrompt, span: Span, thought: Span | None
     ) -> Kept | None:
-        ids = list(message.token_ids)
-        while ids and ids[-1] in self._eos_ids:
-            ids.pop()  # the template writes the end of the turn itself
-        if not ids or not all(0 <= item < self._vocabulary_size for item in ids):
+        ids = self.usable(message)
+        if not ids:
             return None
         marked = MarkedText(self._table.stream(self._marks.shown_ids), ids)
         if thought is not None:

@@ -153,6 +153,31 @@ def test_engine_with_a_conversation_not_ended_by_the_person_refuses_it(
     assert raised.value.code is ErrorCode.CONVERSATION_INVALID
 
 
+def test_engine_answer_that_was_cut_goes_on_with_what_follows() -> None:
+    engine = ScriptedEngine(FAST)
+    talk = said("script: say one two three four")
+    cut = run(engine, talk, SamplingSettings(max_tokens=2))
+    assert finished(cut).reason is FinishReason.LENGTH
+    ids = [each for event in cut if isinstance(event, TokensGenerated) for each in event.token_ids]
+    begun = ChatMessage(role=Role.ASSISTANT, text=text_of(cut), token_ids=ids)
+    rest = run(engine, [*talk, begun])
+    assert text_of(rest) == "one two three four"
+    assert finished(rest).stats.generated_tokens == 2
+    started = rest[0]
+    assert isinstance(started, GenerationStarted)
+    assert started.reused_tokens == started.prompt_tokens - 1
+    assert engine.count_tokens([*talk, begun]) == engine.count_tokens(talk) + 2
+
+
+def test_engine_unknown_answer_is_followed_by_another() -> None:
+    engine = ScriptedEngine(FAST)
+    begun = ChatMessage(role=Role.ASSISTANT, text="Of old. ")
+    rest = run(engine, [*said("script: say new words"), begun])
+    assert text_of(rest) == "Of old. new words"
+    silent = ScriptedEngine(dataclasses.replace(FAST, answers=()))
+    assert text_of(run(silent, [*HELLO, begun])) == "Of old. "
+
+
 def test_engine_with_a_second_turn_reuses_the_first() -> None:
     engine = ScriptedEngine(FAST)
     first = run(engine)

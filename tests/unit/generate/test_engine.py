@@ -12,7 +12,7 @@ from runtime.engine.base import CancelToken, Engine
 from runtime.errors import LarderError
 from runtime.generate.engine import TieredEngine
 from runtime.kernels.base import Kernels
-from runtime.protocol.chat import ChatMessage, FinishReason, SamplingSettings
+from runtime.protocol.chat import ChatMessage, FinishReason, Role, SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import GenerationCancelled, GenerationFinished, TokensGenerated
 from runtime.protocol.values import Tier
@@ -181,6 +181,43 @@ def test_engine_cancelled_while_decoding_keeps_what_was_said(
         == fresh_answer(open_engine, qwen2_folder, conversation).token_ids
     )
     engine.close()
+
+
+@pytest.mark.parametrize("is_fresh", [False, True])
+@pytest.mark.parametrize("num_kept", [1, 7, 23])
+def test_engine_cut_answer_goes_on_as_if_it_had_never_been_cut(
+    open_engine: OpenEngine, qwen2_folder: Path, num_kept: int, *, is_fresh: bool
+) -> None:
+    engine = open_engine(exact_plan(qwen2_folder))
+    whole = answer(engine, QUESTION)
+    assert len(whole.token_ids) == 24
+    cut = answer(engine, QUESTION, SamplingSettings(temperature=0, max_tokens=num_kept))
+    assert cut.reason is FinishReason.LENGTH
+    if is_fresh:
+        engine = open_engine(exact_plan(qwen2_folder))
+    rest = SamplingSettings(temperature=0, max_tokens=24 - num_kept)
+    conversation = [*QUESTION, cut.as_message()]
+    assert engine.count_tokens(conversation) == engine.count_tokens(QUESTION) + num_kept
+    goes_on = answer(engine, conversation, rest)
+    assert [*cut.token_ids, *goes_on.token_ids] == whole.token_ids
+    assert goes_on.text == whole.text
+    assert goes_on.stats.generated_tokens == 24 - num_kept
+    if not is_fresh:
+        assert goes_on.started.reused_tokens == goes_on.started.prompt_tokens - 1
+
+
+def test_engine_stopped_before_it_went_on_tells_what_it_had(engine: TieredEngine) -> None:
+    cut = answer(engine, QUESTION, SamplingSettings(temperature=0, max_tokens=5))
+    stopped = answer(engine, [*QUESTION, cut.as_message()], GREEDY, CancelAtCheck(1))
+    assert isinstance(stopped.events[-1], GenerationCancelled)
+    assert (stopped.text, stopped.token_ids) == (cut.text, [])
+
+
+def test_engine_answer_without_a_question_refused(engine: TieredEngine) -> None:
+    with pytest.raises(LarderError) as refused:
+        answer(engine, [ChatMessage(role=Role.ASSISTANT, text="hm", token_ids=[3])])
+    assert refused.value.code is ErrorCode.CONVERSATION_INVALID
+    assert refused.value.parameters["reason"] == "it has no question"
 
 
 def test_engine_answer_left_by_its_reader_leaves_the_engine_usable(
