@@ -1,4 +1,4 @@
-"""The conversations: the list, the open one, and the answer that is being written."""
+"""The conversations: the open one among all, and the answer that is being written."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,36 +6,32 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.state.answer_writer import AnswerWriter
-from app.state.chat_export import to_json, to_markdown
-from app.state.chat_import import ImportedChat
 from app.state.chat_request import conversation_of, told_from_id, told_of
-from app.state.chat_store import ChatStore
+from app.state.chat_shelf import ChatShelf
+from app.state.chat_store import NameColumn
 from app.state.chat_titles import title_of
-from app.state.chat_values import CUT_ENDS, AnswerEnd, ChatHeading, Message
+from app.state.chat_values import CUT_ENDS, AnswerEnd, Message
 from app.state.growing_answer import GrowingAnswer
-from app.state.import_flow import ImportFlow
+from app.state.presets import PresetState
 from app.state.prompt_count import PromptCount
-from app.state.sampling import sampling_for
+from app.state.sampling import sampling_for, system_prompt_for
 from app.state.session import Session
 from app.state.settings import SettingsState
+from app.state.settings_file import Preset
 from app.timers import single_shot
 from runtime.protocol.chat import ChatMessage, Role
 
 DRAFT_SAVE_MS = 800
-RETRY_INTERVAL_MS = 30_000
-"""While chats are in memory only, the file is tried this often."""
 _NEW_CHAT_DRAFT = 0
 
 
-class ChatState(QObject):
+class ChatState(ChatShelf):
     """All chats and the one that is open; takes the intents of the Chat page.
 
     One answer is written at a time; it goes on when another chat is opened. Threads: window
     thread.
     """
 
-    chats_changed = Signal()
-    """``chats`` changed (order, titles, search)."""
     messages_changed = Signal()
     """Another chat is open or its messages changed as a whole: show ``messages`` anew."""
     answer_grew = Signal()
@@ -46,51 +42,34 @@ class ChatState(QObject):
     """``is_answering``, ``can_ask`` or ``prompt_progress`` changed."""
     failed = Signal(object)
     """An ``ErrorReport``: the question could not be answered."""
-    noticed = Signal(object, str)
-    """A ``ChatNotice`` with its parameter."""
-    imported = Signal(int)
-    """So many chats were taken in by ``import_chats``."""
 
     def __init__(
         self, path: Path, session: Session, settings: SettingsState, parent: QObject | None = None
     ) -> None:
-        super().__init__(parent)
+        super().__init__(path, parent)
         self._session = session
         self._settings = settings
-        self._store = ChatStore(path)
-        self._search_text = ""
-        self._chats = self._store.headings()
         self._chat_id: int | None = None
         self._messages: list[Message] = []
         self._told_from_id = 0
+        self._preset_name = ""
+        self.presets = PresetState(settings, self)
+        """What chats can have as a preset."""
         self._writer = AnswerWriter(self._store, session, self)
         self._draft = self._store.draft(_NEW_CHAT_DRAFT)
         self._deleted: list[int] = []
-        self._imports = ImportFlow(self._store.add_chat, self)
-        self._imports.ended.connect(self._on_imported)
         self.prompt_count = PromptCount(session, self._draft_conversation, self)
         """Tokens of the draft with all that would be sent with it."""
         self._draft_timer = single_shot(self, DRAFT_SAVE_MS, self._save_draft)
-        self._retry_timer = single_shot(self, RETRY_INTERVAL_MS, self._retry)
-        self._tell_timer = single_shot(self, 0, self._tell)
-        self._tell_timer.start()
         session.changed.connect(self.asking_changed)
+        self.presets.changed.connect(self._on_presets_changed)
+        self.presets.renamed.connect(self._on_preset_renamed)
         self._writer.changed.connect(self.asking_changed)
         self._writer.grew.connect(self._on_answer_grew)
         self._writer.saved.connect(self._tell_timer.start)
         self._writer.ended.connect(self._on_answer_ended)
         self._writer.removed.connect(self._on_answer_removed)
         self._writer.failed.connect(self.failed)
-
-    @property
-    def chats(self) -> list[ChatHeading]:
-        """Pinned ones, then newest first; those that match ``search_text``."""
-        return self._chats
-
-    @property
-    def search_text(self) -> str:
-        """What is searched for; empty shows all chats."""
-        return self._search_text
 
     @property
     def chat_id(self) -> int | None:
@@ -149,6 +128,18 @@ class ChatState(QObject):
         return self._writer.prompt_progress if self.is_answering_here else None
 
     @property
+    def preset_name(self) -> str:
+        """The name of the open chat's own preset; empty if it has none."""
+        return self._preset_name
+
+    @property
+    def preset(self) -> Preset | None:
+        """The preset in force: the chat's, else the model's; None where the settings are."""
+        loaded = self._session.loaded
+        folder = loaded.folder if loaded is not None else ""
+        return self.presets.in_force(self._preset_name, folder)
+
+    @property
     def draft(self) -> str:
         """Unsent text of the open chat."""
         return self._draft
@@ -164,11 +155,6 @@ class ChatState(QObject):
         """The loaded model's context; 0 while none is loaded."""
         loaded = self._session.loaded
         return loaded.context_tokens if loaded is not None else 0
-
-    @property
-    def is_saved(self) -> bool:
-        """Whether chats are in their file, and not in memory only."""
-        return self._store.is_saved
 
     def ask(self, text: str) -> bool:
         """Send a question; False (and nothing changes) if that is not possible now."""
@@ -258,26 +244,6 @@ class ChatState(QObject):
             self._refresh()
             self._open(chat_id)
 
-    def rename_chat(self, chat_id: int, title: str) -> None:
-        """Give a chat another title; an empty one changes nothing."""
-        if title.strip():
-            self._store.rename_chat(chat_id, " ".join(title.split()))
-            self._refresh()
-
-    def pin_chat(self, chat_id: int, *, is_pinned: bool) -> None:
-        """Keep a chat at the top of the list, or let it go."""
-        self._store.pin_chat(chat_id, is_pinned=is_pinned)
-        self._refresh()
-
-    def import_chats(self, chats: list[ImportedChat]) -> None:
-        """Add chats of a file to the list; ``imported`` tells when that is done."""
-        self._imports.start(chats)
-
-    def search(self, text: str) -> None:
-        """Show the chats with these words; empty shows all."""
-        self._search_text = text
-        self._refresh()
-
     def set_draft(self, text: str) -> None:
         """Keep the unsent text of the open chat."""
         self._draft = text
@@ -297,29 +263,22 @@ class ChatState(QObject):
         if self._chat_id is not None:
             self._tell_from(self._chat_id, 0)
 
-    def export_markdown(self, chat_id: int) -> str:
-        """Return a chat as Markdown."""
-        return to_markdown(self._title_of(chat_id), self._store.messages(chat_id))
-
-    def export_json(self, chat_id: int) -> str:
-        """Return a chat as JSON."""
-        return to_json(self._title_of(chat_id), self._store.messages(chat_id))
+    def set_preset(self, name: str) -> None:
+        """Give the open chat a preset for its next answers; empty takes it away."""
+        self._preset_name = name
+        if self._chat_id is not None:
+            self._store.set_preset(self._chat_id, name)
+        self._on_presets_changed()
 
     def close(self) -> None:
         """Save everything; called once at the end."""
-        self._imports.finish()
         self._save_draft()
         self._writer.cut_off()
-        self._retry_timer.stop()
-        self._tell_timer.stop()
-        self._store.close()
+        self.close_list()
 
     def _is_answering_in(self, chat_id: int | None) -> bool:
         answer = self._writer.answer
         return answer is not None and answer.chat_id == chat_id
-
-    def _title_of(self, chat_id: int | None) -> str:
-        return self._store.title(chat_id) if chat_id is not None else ""
 
     def _ends_with_question(self) -> bool:
         return bool(self._messages) and self._messages[-1].role is Role.USER
@@ -345,7 +304,7 @@ class ChatState(QObject):
         if loaded is None or not self._draft.strip():
             return []
         talk = [*self._told(), Message(0, Role.USER, self._draft)]
-        return conversation_of(talk, self._settings.values.system_prompt, loaded.name)
+        return conversation_of(talk, self._system_prompt(), loaded.name)
 
     def _tell_from(self, chat_id: int, message_id: int) -> None:
         self._store.set_told_from(chat_id, message_id)
@@ -363,6 +322,8 @@ class ChatState(QObject):
         """Add a question behind the kept messages and have it answered."""
         if self._chat_id is None:
             self._chat_id = self._store.new_chat(title_of(text))
+            if self._preset_name:
+                self._store.set_preset(self._chat_id, self._preset_name)
         parent = kept[-1].message_id if kept else None
         self._store.add_message(self._chat_id, parent, Role.USER, text)
         self._messages = self._store.messages(self._chat_id)
@@ -385,10 +346,14 @@ class ChatState(QObject):
         loaded = self._session.loaded
         assert loaded is not None
         told = told_of(self._messages, self._told_from_id)
-        return conversation_of(told, self._settings.values.system_prompt, loaded.name)
+        return conversation_of(told, self._system_prompt(), loaded.name)
+
+    def _system_prompt(self) -> str:
+        return system_prompt_for(self._settings.values, self.preset)
 
     def _write(self, answer: GrowingAnswer, conversation: list[ChatMessage]) -> None:
-        sampling = sampling_for(self._settings.values, self._session.loaded_report)
+        report = self._session.loaded_report
+        sampling = sampling_for(self._settings.values, report, self.preset)
         self._writer.begin(answer, conversation, sampling)
         self._refresh()
         self.messages_changed.emit()
@@ -417,6 +382,7 @@ class ChatState(QObject):
         self._save_draft()
         self._writer.save()
         self._chat_id = chat_id
+        self._preset_name = ""
         self._draft = self._store.draft(chat_id or _NEW_CHAT_DRAFT)
         self._reload()
         self._count_draft()
@@ -427,24 +393,16 @@ class ChatState(QObject):
         chat_id = self._chat_id
         self._messages = self._store.messages(chat_id) if chat_id is not None else []
         self._told_from_id = self._store.told_from(chat_id) if chat_id is not None else 0
+        if chat_id is not None:
+            self._preset_name = self._store.preset(chat_id)
         self.messages_changed.emit()
 
-    def _refresh(self) -> None:
-        self._chats = self._store.headings(self._search_text)
-        self._tell_timer.start()
-        self.chats_changed.emit()
+    def _on_presets_changed(self) -> None:
+        self._count_draft()
+        self.asking_changed.emit()
 
-    def _on_imported(self, num_chats: int) -> None:
-        self._refresh()
-        self.imported.emit(num_chats)
-
-    def _retry(self) -> None:
-        self._store.try_to_save()
-        self._tell()
-
-    def _tell(self) -> None:
-        """Pass on what the store has to say, and try the file again if it was lost."""
-        for notice, text in self._store.take_notices():
-            self.noticed.emit(notice, text)
-        if not self._store.is_saved and not self._retry_timer.isActive():
-            self._retry_timer.start()
+    def _on_preset_renamed(self, before: str, after: str) -> None:
+        self._store.rename_everywhere(NameColumn.PRESET, before, after)
+        if self._preset_name == before:
+            self._preset_name = after
+        self.asking_changed.emit()

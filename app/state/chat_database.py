@@ -8,7 +8,7 @@ from pathlib import Path
 from app.state.json_file import set_aside
 from app.state.thinking import split_thinking
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 _BUSY_WAIT_S = 1.0
 """How long the window may wait for another program that writes chats."""
 _MAX_CHECKED_BYTES = 16 << 20
@@ -50,6 +50,10 @@ _MIGRATIONS = (
     "ALTER TABLE chats ADD COLUMN is_pinned INTEGER NOT NULL DEFAULT 0;",
     # Older messages are not told to the model.
     "ALTER TABLE chats ADD COLUMN told_from_id INTEGER NOT NULL DEFAULT 0;",
+    """
+    ALTER TABLE chats ADD COLUMN preset TEXT NOT NULL DEFAULT '';
+    ALTER TABLE chats ADD COLUMN folder TEXT NOT NULL DEFAULT '';
+    """,
 )
 _WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, tokenize='trigram')"
 

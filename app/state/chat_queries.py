@@ -8,18 +8,19 @@ from app.state.chat_values import AnswerEnd, ChatHeading
 _MIN_INDEXED_LENGTH = 3
 """The full-text table knows groups of three characters."""
 _ALL = (
-    "SELECT chat_id, title, changed_at_s, is_pinned FROM chats WHERE deleted_at_s IS NULL"
+    "SELECT chat_id, title, changed_at_s, is_pinned, folder FROM chats WHERE deleted_at_s IS NULL"
     " ORDER BY is_pinned DESC, changed_at_s DESC, chat_id DESC"
 )
 _BY_WORDS = (
-    "SELECT chat_id, title, changed_at_s, is_pinned FROM chats WHERE deleted_at_s IS NULL AND"
-    " (title LIKE :like ESCAPE '\\' OR chat_id IN (SELECT messages.chat_id FROM words"
+    "SELECT chat_id, title, changed_at_s, is_pinned, folder FROM chats"
+    " WHERE deleted_at_s IS NULL AND (title LIKE :like ESCAPE '\\'"
+    "  OR chat_id IN (SELECT messages.chat_id FROM words"
     "  JOIN messages ON messages.message_id = words.rowid WHERE words MATCH :words))"
     " ORDER BY is_pinned DESC, changed_at_s DESC, chat_id DESC"
 )
 _BY_TEXT = (
-    "SELECT chat_id, title, changed_at_s, is_pinned FROM chats WHERE deleted_at_s IS NULL AND"
-    " (title LIKE :like ESCAPE '\\'"
+    "SELECT chat_id, title, changed_at_s, is_pinned, folder FROM chats"
+    " WHERE deleted_at_s IS NULL AND (title LIKE :like ESCAPE '\\'"
     "  OR chat_id IN (SELECT chat_id FROM messages WHERE text LIKE :like ESCAPE '\\'))"
     " ORDER BY is_pinned DESC, changed_at_s DESC, chat_id DESC"
 )
@@ -55,8 +56,8 @@ def headings(database: ChatDatabase, wanted: str) -> list[ChatHeading]:
     is_indexed = database.has_words and len(wanted) >= _MIN_INDEXED_LENGTH
     statement = _ALL if not wanted else _BY_WORDS if is_indexed else _BY_TEXT
     return [
-        ChatHeading(chat_id, title, changed_at_s, bool(is_pinned))
-        for chat_id, title, changed_at_s, is_pinned in database.connection.execute(
+        ChatHeading(chat_id, title, changed_at_s, bool(is_pinned), folder)
+        for chat_id, title, changed_at_s, is_pinned, folder in database.connection.execute(
             statement, values
         )
     ]

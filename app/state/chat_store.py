@@ -1,6 +1,7 @@
 """Keeps chats in a database file, and in memory while that is not possible."""
 
 import contextlib
+import enum
 import sqlite3
 import time
 from array import array
@@ -37,6 +38,13 @@ UNDO_TIME_S = 600.0
 """A deleted chat can be brought back for this long; afterwards a start removes it."""
 _Result = TypeVar("_Result")
 _Action = Callable[[sqlite3.Connection], _Result]
+
+
+class NameColumn(enum.Enum):
+    """What of a chat is the name of something that several chats share."""
+
+    FOLDER = "folder"
+    PRESET = "preset"
 
 
 class ChatStore:
@@ -230,6 +238,26 @@ class ChatStore:
     def pin_chat(self, chat_id: int, *, is_pinned: bool) -> None:
         """Keep a chat at the top of the list, or let it go where its age puts it."""
         self._change(chat_id, "UPDATE chats SET is_pinned=? WHERE chat_id=?", (is_pinned, chat_id))
+
+    def move_chat(self, chat_id: int, folder: str) -> None:
+        """Put a chat into a folder; empty takes it out."""
+        self._change(chat_id, "UPDATE chats SET folder=? WHERE chat_id=?", (folder, chat_id))
+
+    def preset(self, chat_id: int) -> str:
+        """Return the name of a chat's preset; empty if it has none."""
+        return self._text("SELECT preset FROM chats WHERE chat_id=?", chat_id)
+
+    def set_preset(self, chat_id: int, name: str) -> None:
+        """Give a chat a preset; empty takes it away."""
+        self._change(chat_id, "UPDATE chats SET preset=? WHERE chat_id=?", (name, chat_id))
+
+    def rename_everywhere(self, column: NameColumn, before: str, after: str) -> None:
+        """Give all chats that have a folder or a preset of a name the new name of it."""
+        find = f"SELECT chat_id FROM chats WHERE {column.value}=?"  # noqa: S608 - an enum
+        change = f"UPDATE chats SET {column.value}=? WHERE chat_id=?"  # noqa: S608 - an enum
+        rows = self._run(lambda connection: connection.execute(find, (before,)).fetchall())
+        for (chat_id,) in rows:
+            self._change(chat_id, change, (after, chat_id))
 
     def delete_chat(self, chat_id: int) -> None:
         """Take a chat out of sight; ``undelete_chat`` brings it back for a while."""

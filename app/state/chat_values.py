@@ -37,6 +37,8 @@ class ChatHeading:
     """Seconds since 1970."""
     is_pinned: bool = False
     """It stays at the top of the list."""
+    folder: str = ""
+    """The name of the folder it lies in; empty for none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

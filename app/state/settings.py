@@ -69,6 +69,8 @@ class SettingsState(QObject):
                     last_plan=kept.last_plan,
                     model_roots=kept.model_roots,
                     left_out_roots=kept.left_out_roots,
+                    presets=kept.presets,
+                    model_presets=kept.model_presets,
                     window_geometry=kept.window_geometry,
                 )
             )

@@ -20,6 +20,15 @@ class ThemeChoice(enum.StrEnum):
     DARK = "dark"
 
 
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
+    """A system prompt and a sampling under a name."""
+
+    name: str
+    system_prompt: str = ""
+    sampling: SamplingSettings | None = None
+    """None takes what the settings say."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings with their defaults; immutable, replaced as a whole."""
 
@@ -44,6 +53,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Take what the loaded model's makers recommend, where they do; ``sampling`` otherwise."""
     sampling: SamplingSettings = SamplingSettings()
     system_prompt: str = ""
+    presets: list[Preset] = []
+    model_presets: dict[str, str] = {}
+    """The name of a preset by the folder of the model that has it."""
     energy_price_per_kwh: float = 0.30
     currency: str = "€"
     max_drive_energy_ratio: float = 0.25

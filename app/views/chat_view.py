@@ -27,7 +27,7 @@ from app.views.link_dialog import ask_to_open
 from app.views.message_list import MessageList
 from app.views.notice_bar import NoticeBar, NoticeSource
 from app.views.progress_text import progress_name
-from runtime.protocol.chat import GenerationStats
+from runtime.protocol.chat import GenerationStats, SamplingSettings
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.values import Tier
 
@@ -121,6 +121,8 @@ class ChatView(QWidget):
         self.chat_list.pin_wanted.connect(
             lambda chat_id, is_pinned: chat.pin_chat(chat_id, is_pinned=is_pinned)
         )
+        self.chat_list.move_wanted.connect(chat.move_chat)
+        self.chat_list.folder_renamed.connect(chat.rename_folder)
         self.chat_list.export_wanted.connect(self.files.ask_to_save)
         self.chat_list.import_wanted.connect(self.files.ask_to_bring_in)
         self.composer.sent.connect(self._on_sent)
@@ -130,6 +132,10 @@ class ChatView(QWidget):
         self.composer.longer_context_wanted.connect(self.models_wanted)
         self.composer.leave_out_wanted.connect(chat.leave_out_oldest)
         self.composer.tell_all_wanted.connect(chat.tell_all)
+        preset = self.composer.preset_button
+        preset.chosen.connect(chat.set_preset)
+        preset.always_chosen.connect(self._on_always_chosen)
+        preset.edit_wanted.connect(self._on_presets_wanted)
         chat.prompt_count.changed.connect(self._show_context)
         self.messages.regenerate_wanted.connect(self._on_regenerate_wanted)
         self.messages.continue_wanted.connect(self._on_continue_wanted)
@@ -171,9 +177,20 @@ class ChatView(QWidget):
             hint=ChatWords.ASK if has_model else ChatWords.ASK_UNLOADED,
         )
         self._show_context()
+        self._show_preset()
         self.messages.show_can_ask(chat.can_ask, can_continue=chat.can_continue)
         progress = chat.prompt_progress
         self.messages.show_progress(phrases.prompt_line(*progress) if progress else "")
+
+    def _show_preset(self) -> None:
+        chat, loaded = self._chat, self._session.loaded
+        preset = chat.preset
+        self.composer.preset_button.show_presets(
+            [each.name for each in chat.presets.presets],
+            preset.name if preset is not None else "",
+            model=loaded.name if loaded is not None else "",
+            of_model=chat.presets.of_model(loaded.folder) if loaded is not None else "",
+        )
 
     def _show_context(self) -> None:
         chat = self._chat
@@ -252,6 +269,17 @@ class ChatView(QWidget):
         if self._chat.continue_answer():
             self.focus_question()
             self.messages.follow()
+
+    def _on_always_chosen(self, is_always: bool) -> None:
+        """Give the loaded model the preset in force for all its chats, or take it away."""
+        loaded, preset = self._session.loaded, self._chat.preset
+        if loaded is not None and preset is not None:
+            self._chat.presets.set_of_model(loaded.folder, preset.name if is_always else "")
+
+    def _on_presets_wanted(self) -> None:
+        from app.views.preset_dialog import PresetDialog
+
+        PresetDialog(self._chat.presets, SamplingSettings(), self).open()
 
     def _on_new_wanted(self) -> None:
         self._chat.new_chat()

@@ -12,6 +12,7 @@ from app.text.words import ChatWords
 from app.theme import metrics
 from app.theme.palette import Palette
 from app.views.pieces import IconButton, button, label, set_look
+from app.views.preset_button import PresetButton
 from app.views.question_field import QuestionField
 
 _WEIGHTS = (".safetensors", ".gguf", ".bin", ".pt", ".pth")
@@ -44,6 +45,7 @@ class Composer(QWidget):
         self.field.changed.connect(self._on_changed)
         self.attach_button = IconButton("attach", ChatWords.ATTACH, palette)
         self.attach_button.clicked.connect(self._ask_for_files)
+        self.preset_button = PresetButton()
         self.meter = label("", "dim", is_wrapping=True)
         self.send_button = button(ChatWords.SEND, "primary")
         self.send_button.clicked.connect(self._send)
@@ -51,6 +53,7 @@ class Composer(QWidget):
         self.stop_button.clicked.connect(self.stopped)
         below = QHBoxLayout()
         below.addWidget(self.attach_button)
+        below.addWidget(self.preset_button)
         below.addWidget(self.meter, 1)
         below.addWidget(self.stop_button)
         below.addWidget(self.send_button)

@@ -250,7 +250,7 @@ def test_two_thousand_chats_open_in_under_three_seconds(path: Path, clock: Clock
     connection.execute("BEGIN")
     for number in range(1, 2001):
         connection.execute(
-            "INSERT INTO chats VALUES (?, ?, ?, NULL, ?, 0, 0)",
+            "INSERT INTO chats VALUES (?, ?, ?, NULL, ?, 0, 0, '', '')",
             (number, f"chat {number}", float(number), number * 10 + 3),
         )
         for turn in range(4):
