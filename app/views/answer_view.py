@@ -5,6 +5,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton
 
+from app.formulas.desk import FormulaDesk
 from app.state.chat_values import AnswerEnd, Message
 from app.text import phrases
 from app.text.view_words import DialogWords
@@ -24,9 +25,14 @@ class AnswerView(MessageView):
     """
 
     def __init__(
-        self, message: Message, palette: Palette, note: Callable[[GenerationStats], str]
+        self,
+        message: Message,
+        palette: Palette,
+        note: Callable[[GenerationStats], str],
+        formulas: FormulaDesk | None = None,
     ) -> None:
         super().__init__(message, palette)
+        self._formulas = formulas
         self._note = note
         self._shown_answer = ""
         self._fold: QToolButton | None = None
@@ -89,7 +95,7 @@ class AnswerView(MessageView):
         self._body.show_palette(palette)
 
     def _make_body(self) -> MarkdownView:
-        body = MarkdownView(self._palette)
+        body = MarkdownView(self._palette, self._formulas)
         body.link_clicked.connect(self.link_clicked)
         body.drew.connect(self.drew)
         return body

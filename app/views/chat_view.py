@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.formulas.desk import FormulaDesk
 from app.state.chat import ChatState
 from app.state.drive_warning import use_of_answer
 from app.state.monitor import Monitor
@@ -50,7 +51,8 @@ class ChatView(QWidget):
         self._session = monitor.session
         self.setProperty("look", "page")
         self.chat_list = ChatList(palette)
-        self.messages = MessageList(palette, self._note)
+        self._formulas = FormulaDesk(self)
+        self.messages = MessageList(palette, self._note, self._formulas)
         self.composer = Composer(palette)
         self.notice = NoticeBar(palette)
         self.files = ChatFiles(chat, self.notice, self)

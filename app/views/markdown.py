@@ -1,7 +1,7 @@
 """Markdown as it streams in, cut into pieces that a view can draw.
 
-The parser is markdown-it-py (CommonMark with tables and strikethrough). HTML in the source is
-shown as text and images as their description, so that nothing is ever fetched.
+The parser is markdown-it-py (CommonMark with tables, strikethrough and formulas). HTML in the
+source is shown as text and images as their description, so that nothing is ever fetched.
 """
 
 import dataclasses
@@ -15,6 +15,8 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
+
+from app.views.markdown_formulas import with_formulas
 
 MAX_NESTING = 32
 """Quotes and lists within each other; what is deeper is shown as it was written."""
@@ -77,7 +79,7 @@ class _Renderer(RendererHTML):
 def _parser() -> MarkdownIt:
     options = {"html": False, "maxNesting": MAX_NESTING}
     parser = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
-    return parser.enable(["table", "strikethrough"])
+    return with_formulas(parser.enable(["table", "strikethrough"]))
 
 
 def _html(tokens: Sequence[Token]) -> str:

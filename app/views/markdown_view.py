@@ -5,6 +5,7 @@ import time
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.formulas.desk import FormulaDesk
 from app.theme.palette import Palette
 from app.timers import DRAW_SLICE_S, single_shot
 from app.views.code_view import CodeView
@@ -32,9 +33,12 @@ class MarkdownView(QWidget):
     drew = Signal()
     """A slice was drawn that had waited."""
 
-    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, palette: Palette, formulas: FormulaDesk | None = None, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._palette = palette
+        self._formulas = formulas
         self._stream = MarkdownStream()
         self._group = ""
         self._prose: ProseView | None = None
@@ -134,7 +138,7 @@ class MarkdownView(QWidget):
                 if not block.is_continued and self._num_groups:
                     self._leave_table()
                 if self._table is None:
-                    self._table = TableView(self._palette)
+                    self._table = TableView(self._palette, self._formulas)
                     self._table.link_clicked.connect(self.link_clicked)
                     self._layout.addWidget(self._table)
                 self._table.show_group(self._num_groups, block)
@@ -145,7 +149,7 @@ class MarkdownView(QWidget):
 
     def _show_prose(self, html: str) -> None:
         if self._prose is None:
-            self._prose = ProseView(self._palette)
+            self._prose = ProseView(self._palette, self._formulas)
             self._prose.link_clicked.connect(self.link_clicked)
             self._layout.addWidget(self._prose)
         self._prose.show_html(html)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QCoreApplication, QEvent, Qt, QTimer, Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from app.formulas.desk import FormulaDesk
 from app.state.chat_values import Message
 from app.text.words import ChatWords
 from app.theme import metrics
@@ -44,11 +45,13 @@ class MessageList(QScrollArea):
         self,
         palette: Palette,
         note: Callable[[GenerationStats], str],
+        formulas: FormulaDesk | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._palette = palette
         self._note = note
+        self._formulas = formulas
         self._views: list[MessageView] = []
         self._messages: tuple[Message, ...] = ()
         self._max_drawn = MAX_DRAWN_MESSAGES
@@ -206,7 +209,7 @@ class MessageList(QScrollArea):
         if message.role is Role.USER:
             view = QuestionView(message, self._palette)
         else:
-            view = AnswerView(message, self._palette, self._note)
+            view = AnswerView(message, self._palette, self._note, self._formulas)
         view.edit_wanted.connect(self.edit_wanted)
         view.regenerate_wanted.connect(self.regenerate_wanted)
         view.continue_wanted.connect(self.continue_wanted)

@@ -1,11 +1,13 @@
 """Stretches of text that are as high as they need to be: rich text that flows."""
 
-from PySide6.QtCore import QSize, Qt, QUrl, Signal
+from PySide6.QtCore import QMimeData, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
+from app.formulas.desk import FormulaDesk, FormulaKey
 from app.text.words import ChatWords
 from app.theme.palette import Palette
+from app.views.formula_text import IMAGE, SCHEME, filled, key_of, picture, written_of
 
 
 def document_style(palette: Palette) -> str:
@@ -81,8 +83,16 @@ class ProseView(FittedText):
 
     link_clicked = Signal(str)
 
-    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, palette: Palette, formulas: FormulaDesk | None = None, parent: QWidget | None = None
+    ) -> None:
         super().__init__("prose", parent)
+        self._ink = palette.text
+        self._formulas = formulas
+        self._missing: frozenset[FormulaKey] = frozenset()
+        """Formulas that are shown as they were written."""
+        if formulas is not None:
+            formulas.settled.connect(self._on_formula_settled)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
             | Qt.TextInteractionFlag.TextSelectableByKeyboard
@@ -106,14 +116,22 @@ class ProseView(FittedText):
             return
         self._held_html = None
         self._html = html
-        self.setHtml(html)
+        shown, self._missing = filled(html, self._formulas)
+        self.setHtml(shown)
         self._fit_height()
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
+        self._ink = palette.text
         self.document().setDefaultStyleSheet(document_style(palette))
         html, self._html = self._html, ""
         self.show_html(html)
+
+    def _on_formula_settled(self, key: FormulaKey) -> None:
+        if key in self._missing and self._formulas and self._formulas.find(key) is not None:
+            html = self._held_html or self._html
+            self._html = ""
+            self.show_html(html)
 
     def _on_selection_changed(self) -> None:
         if self._held_html is not None and not self.textCursor().hasSelection():
@@ -121,3 +139,24 @@ class ProseView(FittedText):
 
     def _on_anchor_clicked(self, url: QUrl) -> None:
         self.link_clicked.emit(url.toString())
+
+    def loadResource(self, kind: int, url: QUrl | str) -> object:
+        """Return the picture of a formula, and nothing else."""
+        address = QUrl(url).toString(QUrl.ComponentFormattingOption.FullyEncoded)
+        scheme, _, rest = address.partition(":")
+        if scheme != SCHEME or self._formulas is None:
+            return None
+        formula = self._formulas.find(key_of(rest))
+        if formula is None:
+            return None
+        return picture(formula, self._ink, self.font(), self.devicePixelRatioF())
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """Return the selected text, with formulas as they were written."""
+        selected = self.textCursor().selection()
+        sources = iter(IMAGE.findall(selected.toHtml()))
+        pieces = selected.toPlainText().split("\ufffc")
+        text = pieces[0] + "".join(written_of(next(sources, "")) + piece for piece in pieces[1:])
+        data = QMimeData()
+        data.setText(text)
+        return data

@@ -9,9 +9,11 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
+from app.formulas.desk import FormulaDesk
 from app.text.view_words import TableWords
 from app.theme.palette import Palette
 from app.timers import DRAW_SLICE_S, single_shot
+from app.views.formula_text import written
 from app.views.markdown import Table
 from app.views.prose_view import ProseView
 from app.views.table_layout import column_widths
@@ -36,9 +38,12 @@ class TableView(QScrollArea):
 
     link_clicked = Signal(str)
 
-    def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, palette: Palette, formulas: FormulaDesk | None = None, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._palette = palette
+        self._formulas = formulas
         self._groups: list[Table] = []
         self._views: list[ProseView] = []
         self._natural: list[int] = []
@@ -65,7 +70,7 @@ class TableView(QScrollArea):
         """Show a group of rows: the last one anew, or one more."""
         if index == len(self._groups):
             self._groups.append(table)
-            view = ProseView(self._palette)
+            view = ProseView(self._palette, self._formulas)
             view.link_clicked.connect(self.link_clicked)
             view.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
             if self._views:
@@ -163,7 +168,7 @@ def _natural_widths(table: Table, font: QFont) -> list[int]:
 
 
 def _width(cell: str, metrics: QFontMetrics) -> int:
-    return metrics.horizontalAdvance(html.unescape(_TAG.sub("", cell))[:200])
+    return metrics.horizontalAdvance(html.unescape(_TAG.sub("", written(cell)))[:200])
 
 
 def _html(table: Table, widths: Sequence[int], *, has_head: bool) -> str:

@@ -1,0 +1,1 @@
+"""Formulas in LaTeX to vectors, set by a process of their own."""
