@@ -1,6 +1,7 @@
 """The answer that is being written, from the request to its end."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
@@ -44,8 +45,17 @@ class AnswerWriter(QObject):
     failed = Signal(object)
     """An ``ErrorReport``: the question could not be answered."""
 
-    def __init__(self, store: ChatStore, session: Session, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        store: ChatStore,
+        session: Session,
+        parent: QObject | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         super().__init__(parent)
+        self._clock = clock
+        self._prompt_began_s = 0.0
+        self._prompt_left_s: float | None = None
         self._store = store
         self._session = session
         self._answer: GrowingAnswer | None = None
@@ -63,6 +73,11 @@ class AnswerWriter(QObject):
     def prompt_progress(self) -> tuple[int, int] | None:
         """Prompt tokens done and in all, while the prompt is being read."""
         return self._prompt_progress
+
+    @property
+    def prompt_left_s(self) -> float | None:
+        """How long reading the rest of the prompt takes at the rate so far; None if unknown."""
+        return self._prompt_left_s
 
     def begin(
         self,
@@ -101,6 +116,7 @@ class AnswerWriter(QObject):
                 if not timer.isActive():
                     timer.start()
         elif isinstance(event, GenerationStarted):
+            self._prompt_began_s = self._clock()
             self._show_prompt(0, event.prompt_tokens - event.reused_tokens)
         elif isinstance(event, PrefillProgressed):
             self._show_prompt(event.done_tokens, event.total_tokens)
@@ -117,6 +133,9 @@ class AnswerWriter(QObject):
 
     def _show_prompt(self, done_tokens: int, total_tokens: int) -> None:
         self._prompt_progress = (done_tokens, total_tokens)
+        taken_s = self._clock() - self._prompt_began_s
+        left = (total_tokens - done_tokens) * taken_s / done_tokens if done_tokens else None
+        self._prompt_left_s = left
         self.changed.emit()
 
     def _end_prompt(self) -> None:

@@ -128,6 +128,11 @@ class ChatState(ChatShelf):
         return self._writer.prompt_progress if self.is_answering_here else None
 
     @property
+    def prompt_left_s(self) -> float | None:
+        """How long reading the rest of the prompt will take, while it is being read."""
+        return self._writer.prompt_left_s if self.prompt_progress is not None else None
+
+    @property
     def preset_name(self) -> str:
         """The name of the open chat's own preset; empty if it has none."""
         return self._preset_name

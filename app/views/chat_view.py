@@ -182,7 +182,9 @@ class ChatView(QWidget):
         self._show_preset()
         self.messages.show_can_ask(chat.can_ask, can_continue=chat.can_continue)
         progress = chat.prompt_progress
-        self.messages.show_progress(phrases.prompt_line(*progress) if progress else "")
+        self.messages.show_progress(
+            phrases.prompt_line(*progress, chat.prompt_left_s) if progress else ""
+        )
 
     def _show_preset(self) -> None:
         chat, loaded = self._chat, self._session.loaded

@@ -119,6 +119,8 @@ class TestAsking:
     def test_prompt_progress_is_shown_until_the_first_token(
         self, chat: ChatState, client: FakeClient
     ) -> None:
+        now_s = [10.0]
+        chat._writer._clock = lambda: now_s[0]
         chat.ask("one")
         request_id = asked_id(client)
         client.answer(
@@ -127,10 +129,14 @@ class TestAsking:
             )
         )
         assert chat.prompt_progress == (0, 40)
+        assert chat.prompt_left_s is None
+        now_s[0] += 3.0
         client.answer(PrefillProgressed(request_id=request_id, done_tokens=20, total_tokens=40))
         assert chat.prompt_progress == (20, 40)
+        assert chat.prompt_left_s == 3.0
         write(client, "x", 1)
         assert chat.prompt_progress is None
+        assert chat.prompt_left_s is None
 
     def test_question_without_an_answer_is_replaced_by_the_next(
         self, chat: ChatState, client: FakeClient, qtbot: QtBot

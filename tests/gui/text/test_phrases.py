@@ -92,6 +92,8 @@ def test_stats_tooltip_puts_the_forecast_beside_what_was_measured() -> None:
 def test_short_phrases_have_their_numbers() -> None:
     assert plain(phrases.context_line(1204, 16384)) == "1,204 of 16,384 tokens"
     assert "512 of 3,000 tokens" in plain(phrases.prompt_line(512, 3000))
+    assert plain(phrases.prompt_line(512, 3000, 40.0)).endswith("tokens · 40 s left")
+    assert plain(phrases.prompt_line(512, 3000, 0.4)).endswith("tokens")
     assert plain(phrases.thought_for(3.2)) == "Thought for 3.2 s"
     assert phrases.variant_of(1, 3) == "2/3"
     assert plain(phrases.library_summary(1, 71 << 30)) == "1 folder · 71.0 GiB"
