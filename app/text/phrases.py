@@ -175,6 +175,10 @@ def stats_line(stats: GenerationStats) -> str:
     """The dim line under an answer."""
     parts = [
         rate(stats.decode_tokens_per_s),
+        # Of one new token there is no rate worth telling.
+        tr("prompt {rate}").format(rate=rate(stats.prompt_tokens_per_s))
+        if stats.prompt_tokens - stats.reused_tokens > 1
+        else "",
         tr("first token {time}").format(time=duration(stats.ttft_s)),
         hits_line(stats.tiers),
     ]

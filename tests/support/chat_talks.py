@@ -1,5 +1,7 @@
 """Chats to fill a store with, and a time of day that a test moves."""
 
+from pathlib import Path
+
 from app.state.chat_store import ChatStore
 from app.state.chat_values import AnswerEnd, ChatNotice, Message
 from runtime.protocol.chat import Role
@@ -35,3 +37,27 @@ def titles(store: ChatStore, search: str = "") -> list[str]:
 
 def notices(store: ChatStore) -> list[ChatNotice]:
     return [notice for notice, _ in store.take_notices()]
+
+
+def fill(path: Path, num_chats: int) -> None:
+    """Make a file with chats of four messages each, the last of them the newest."""
+    store = ChatStore(path)
+    connection = store._database.connection
+    connection.execute("BEGIN")
+    for number in range(1, num_chats + 1):
+        connection.execute(
+            "INSERT INTO chats VALUES (?, ?, ?, NULL, ?, 0, 0, '', '')",
+            (number, f"chat {number}", float(number), number * 10 + 3),
+        )
+        for turn in range(4):
+            connection.execute(
+                "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, 'finished', NULL, 'tiny', '')",
+                (number * 10 + turn, number, number * 10 + turn - 1 if turn else None,
+                 "assistant" if turn % 2 else "user", "many words " * 100, b"\0" * 800),
+            )  # fmt: skip
+            connection.execute(
+                "INSERT INTO words (rowid, text) VALUES (?, ?)",
+                (number * 10 + turn, f"many words in chat {number}"),
+            )
+    connection.execute("COMMIT")
+    store.close()

@@ -18,7 +18,7 @@ from app.state.chat_database import (
 from app.state.chat_store import ChatStore
 from app.state.chat_values import AnswerEnd, Message
 from runtime.protocol.chat import Role
-from tests.support.chat_talks import Clock, add_talk, titles
+from tests.support.chat_talks import Clock, add_talk, fill, titles
 from tests.support.window_values import some_stats
 
 
@@ -245,26 +245,7 @@ class TestKill:
 
 
 def test_two_thousand_chats_open_in_under_three_seconds(path: Path, clock: Clock) -> None:
-    store = ChatStore(path, clock)
-    connection = store._database.connection
-    connection.execute("BEGIN")
-    for number in range(1, 2001):
-        connection.execute(
-            "INSERT INTO chats VALUES (?, ?, ?, NULL, ?, 0, 0, '', '')",
-            (number, f"chat {number}", float(number), number * 10 + 3),
-        )
-        for turn in range(4):
-            connection.execute(
-                "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, 'finished', NULL, 'tiny', '')",
-                (number * 10 + turn, number, number * 10 + turn - 1 if turn else None,
-                 "assistant" if turn % 2 else "user", "many words " * 100, b"\0" * 800),
-            )  # fmt: skip
-            connection.execute(
-                "INSERT INTO words (rowid, text) VALUES (?, ?)",
-                (number * 10 + turn, f"many words in chat {number}"),
-            )
-    connection.execute("COMMIT")
-    store.close()
+    fill(path, num_chats=2000)
     started_s = time.perf_counter()
     again = ChatStore(path, clock)
     headings = again.headings()

@@ -1,5 +1,6 @@
 """Sentences with numbers and names in them."""
 
+import msgspec
 import pytest
 
 from app.state.chat_values import ChatNotice
@@ -76,10 +77,13 @@ def test_progress_line_leaves_out_what_is_not_known(
 
 def test_stats_line_has_rate_first_token_hits_and_energy() -> None:
     assert plain(phrases.stats_line(some_stats())) == (
-        "21.4 tokens/s · first token 0.8 s · experts from RAM 98 %, drive 2 % · 0.010 Wh"
+        "21.4 tokens/s · prompt 57.0 tokens/s · first token 0.8 s · "
+        "experts from RAM 98 %, drive 2 % · 0.010 Wh"
     )
     assert phrases.hits_line([]) == ""
     assert "Wh" not in phrases.stats_line(some_stats(energy_j=None))
+    kept = msgspec.structs.replace(some_stats(), reused_tokens=99)
+    assert "prompt" not in phrases.stats_line(kept)
 
 
 def test_stats_tooltip_puts_the_forecast_beside_what_was_measured() -> None:
