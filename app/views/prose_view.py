@@ -156,6 +156,8 @@ class ProseView(FittedText):
         selected = self.textCursor().selection()
         sources = iter(IMAGE.findall(selected.toHtml()))
         pieces = selected.toPlainText().split("\ufffc")
+        if len(pieces) == 1:
+            return super().createMimeDataFromSelection()
         text = pieces[0] + "".join(written_of(next(sources, "")) + piece for piece in pieces[1:])
         data = QMimeData()
         data.setText(text)

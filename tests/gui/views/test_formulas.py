@@ -127,6 +127,12 @@ def test_formula_is_shown_as_written_then_drawn(qtbot: QtBot, desk: PlayedDesk) 
     view.selectAll()
     data = view.createMimeDataFromSelection()
     assert data.text() == r"so $\frac{a}{b}$ it is"
+    assert not data.hasHtml()
+    view.show_palette(DARK)
+    view.show_html("<p>plain <b>words</b></p>")
+    view.moveCursor(QTextCursor.MoveOperation.Start)
+    view.selectAll()
+    assert view.createMimeDataFromSelection().hasHtml()
 
 
 def test_formula_set_while_text_is_selected_waits(qtbot: QtBot, desk: PlayedDesk) -> None:
