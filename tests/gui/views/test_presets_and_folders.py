@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QInputDialog, QListWidget, QMenu
+from PySide6.QtWidgets import QFileDialog, QInputDialog, QListWidget
 from pytestqt.qtbot import QtBot
 
 from app.state.chat_values import ChatHeading
@@ -17,6 +17,7 @@ from app.views.chat_view import ChatView
 from app.views.preset_dialog import PresetDialog
 from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.messages import StartGeneration
+from tests.support.menus import act
 from tests.support.monitor_stage import MonitorStage
 
 CHATS = [
@@ -38,15 +39,6 @@ def chats(qtbot: QtBot) -> ChatList:
 def titles(view: ChatList) -> list[str]:
     rows = view.findChildren(QListWidget)[0]
     return [rows.item(row).text().strip() for row in range(rows.count())]
-
-
-def act(menu: QMenu, *names: str) -> None:
-    """Trigger the action that lies below these names."""
-    for name in names[:-1]:
-        inner = next(each.menu() for each in menu.actions() if each.text() == name)
-        assert isinstance(inner, QMenu)
-        menu = inner
-    next(each for each in menu.actions() if each.text() == names[-1]).trigger()
 
 
 def test_list_shows_pinned_chats_then_folders_by_name_then_the_rest(chats: ChatList) -> None:
