@@ -119,7 +119,7 @@ def _prepared_format(client: Client, options: argparse.Namespace) -> WeightForma
     if report.problems:
         raise CommandFailedError(report.problems[0])
     stored = report.stored_format
-    is_packed = stored is WeightFormat.MXFP4
+    is_packed = stored not in (WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16)
     return (
         stored if stored and (is_packed or options.bits == _AS_PUBLISHED) else WeightFormat.Q8_G32
     )

@@ -19,6 +19,7 @@ from runtime.inspect.families.wrapped import with_text_part
 from runtime.inspect.files import shown
 from runtime.inspect.fingerprint import fingerprint
 from runtime.inspect.inspection import Inspection
+from runtime.inspect.levels import read_levels
 from runtime.inspect.licence import read_licence
 from runtime.inspect.listing import CONFIG_NAME
 from runtime.inspect.manifest import MANIFEST_NAME
@@ -81,8 +82,8 @@ def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
         readable = family.quant_methods if family else frozenset[str]()
         problems += quantization_problems(config, place.names, readable)
     shards = read_shards(place.folder, place.names)
-    scheme = read_scheme(config)
-    roles = assign_roles(family, spec, shards, scheme) if family and spec else Roles()
+    schemes = read_scheme(config), read_levels(config)
+    roles = assign_roles(family, spec, shards, *schemes) if family and spec else Roles()
     problems += weight_problems(place, shards, roles)
     if not any(problem.code in _NEVER_RUNS for problem in problems):
         problems += tokenizer_problems(place.folder)

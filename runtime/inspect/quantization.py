@@ -4,10 +4,14 @@ from collections.abc import Iterable, Mapping
 
 from runtime.errors import LarderError
 from runtime.inspect.config import ConfigReader, spelled
+from runtime.inspect.levels import read_levels, refused_variant
 from runtime.inspect.scaled import QUANTIZED_KEYS, has_transforms, read_scheme
 from runtime.protocol.errors import ErrorCode
 
-READABLE = "bf16, f16, f32, fp8 (e4m3) with block scales, compressed-tensors fp8 and int4"
+READABLE = (
+    "bf16, f16, f32, fp8 (e4m3) with block scales, compressed-tensors fp8 and int4,"
+    " GPTQ (4 or 8 bits without desc_act), AWQ (4 bits, gemm)"
+)
 _METHOD_FILES = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
 _PACKED = {".weight_packed": ".weight_scale", ".qweight": ".scales"}
 """Endings of packed weights and of the scales without which they mean nothing."""
@@ -20,7 +24,7 @@ def quantization_problems(
 
     Methods that are ``readable`` are those that the family of the config looks after itself.
     """
-    if read_scheme(config) is not None:
+    if read_scheme(config) is not None or read_levels(config) is not None:
         return
     for key in QUANTIZED_KEYS:
         stated = config[key]
@@ -55,7 +59,8 @@ def _method(table: Mapping[str, object]) -> str:
     named = (
         spelled(method) if scheme in (None, method) else f"{spelled(method)} ({spelled(scheme)})"
     )
-    return named.replace("'", "") + (" with transforms" if has_transforms(table) else "")
+    variant = "transforms" if has_transforms(table) else refused_variant(table)
+    return named.replace("'", "") + (f" with {variant}" if variant else "")
 
 
 def _unsupported(method: str, place: str) -> LarderError:

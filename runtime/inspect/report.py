@@ -65,6 +65,9 @@ def _published_bytes(entry: TensorEntry) -> int:
     if entry.blocks is not None:
         rows, columns = entry.shape
         return rows * entry.blocks.row_bytes(columns) + entry.blocks.scales.num_bytes
+    if entry.levels is not None:
+        levels = entry.levels
+        return sum(each.num_bytes for each in (levels.words, levels.scales, levels.zeros))
     return matrix_bytes(entry.format, *entry.shape)
 
 

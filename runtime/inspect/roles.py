@@ -1,6 +1,7 @@
 """What each tensor of a checkpoint is for, checked against what the spec needs."""
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Mapping
@@ -8,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from runtime.errors import LarderError
 from runtime.inspect.families.base import Family, PartPlace, Shape
 from runtime.inspect.families.shapes import part_shape
+from runtime.inspect.levels import LevelScheme, as_expert, level_entry, levels_name
 from runtime.inspect.quantization import READABLE, scale_problems
 from runtime.inspect.scaled import ScaleScheme, stored_name
 from runtime.inspect.shards import Shards
@@ -39,6 +41,8 @@ class Roles:
     """By file that is broken: what its tensors take at least, two bytes a number."""
     scheme: ScaleScheme | None = None
     """Where the scales of matrices in few bits are."""
+    levels: LevelScheme | None = None
+    """How matrices in whole levels are published."""
     refused: set[str] = dataclasses.field(default_factory=set)
     """Needed tensors with which something is wrong, each noted once."""
 
@@ -64,7 +68,10 @@ class Roles:
         if place.scales:
             return self._take_packed(shards, place, shape)
         whole = self.take(shards, place.name, place.shape)
-        return None if whole is None else _part_of(whole, place, shape)
+        if whole is None or self.levels is None or whole.levels is None:
+            return None if whole is None else _part_of(whole, place, shape)
+        assert whole.shape == shape  # None is stacked: those have three dimensions.
+        return as_expert(self.levels, whole)
 
     def _take_scaled(self, shards: Shards, name: str, shape: Shape) -> TensorEntry | None:
         """Return the entry of a matrix in few bits whose scales are there."""
@@ -118,6 +125,10 @@ class Roles:
     def _find(
         self, shards: Shards, name: str, shape: Shape, formats: Mapping[str, WeightFormat]
     ) -> TensorEntry | None:
+        if self.levels is not None and len(shape) == 2 and formats is FORMATS:
+            in_levels = levels_name(name)
+            if in_levels in shards.tensors or in_levels in shards.weight_map:
+                return level_entry(self.levels, functools.partial(self.take, shards), name, shape)
         stored = stored_name(self.scheme, name, shards.tensors, shards.weight_map)
         found = shards.tensors.get(stored)
         if found is None:
@@ -176,10 +187,14 @@ def _part_of(whole: TensorEntry, place: PartPlace, shape: Shape) -> TensorEntry:
 
 
 def assign_roles(
-    family: Family, spec: ModelSpec, shards: Shards, scheme: ScaleScheme | None = None
+    family: Family,
+    spec: ModelSpec,
+    shards: Shards,
+    scheme: ScaleScheme | None = None,
+    levels: LevelScheme | None = None,
 ) -> Roles:
-    """Look up every tensor that ``spec`` needs; with a ``scheme`` some may be in few bits."""
-    roles = Roles(scheme=scheme)
+    """Look up every tensor that ``spec`` needs; with a scheme some may be in few bits."""
+    roles = Roles(scheme=scheme, levels=levels)
     dense_shapes = family.dense_shapes(spec)
     for name, shape in dense_shapes.items():
         entry = roles.take(shards, name, shape)
@@ -225,7 +240,7 @@ def role_problems(roles: Roles, shards: Shards) -> Iterable[LarderError]:
             supported=READABLE,
             detail=f"first in the tensor {name}",
         )
-    if roles.scheme is None:
+    if roles.scheme is None and roles.levels is None:
         yield from scale_problems(shards.tensors)
     if roles.missing:
         yield LarderError(

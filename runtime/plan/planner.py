@@ -57,6 +57,8 @@ def plan_model(
     kinds = [PlanKind.EXACT]
     if stored_format in PLAIN_FORMATS and facts.spec.moe_layers:
         kinds += FORMAT_OF_KIND
+    elif stored_format is WeightFormat.Q8_G32:
+        kinds.append(PlanKind.FOUR_BIT)
     case = _Case(facts, stored_format, machine, budgets, context_tokens, costs)
     return [_plan_kind(case, kind, (speed_ratios or {}).get(kind)) for kind in kinds]
 

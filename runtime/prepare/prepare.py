@@ -164,7 +164,11 @@ def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> No
     if expert_format in plain and expert_format is not report.stored_format:
         reason = f"the model is published in {report.stored_format} and not in {expert_format}"
         raise LarderError(ErrorCode.PREPARE_FAILED, folder=report.folder, reason=reason)
-    if report.stored_format not in (*plain, None, expert_format):
+    is_smaller = (report.stored_format, expert_format) == (
+        WeightFormat.Q8_G32,
+        WeightFormat.Q4A_G32,
+    )
+    if report.stored_format not in (*plain, None, expert_format) and not is_smaller:
         raise LarderError(
             ErrorCode.SETTING_INVALID,
             f"the experts of {report.folder} are published packed, and are only copied as they are",

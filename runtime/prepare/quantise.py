@@ -60,6 +60,6 @@ def chunks_of(source: ExpertLayout, target: ExpertLayout) -> Iterator[Chunk]:
 
 
 def _weights(plain: MatrixLayout, data: Bytes, num_rows: int) -> Floats:
-    if plain.format in (WeightFormat.Q8_G32, WeightFormat.Q4_G32, WeightFormat.Q4A_G32):
+    if plain.format in (WeightFormat.Q4_G32, WeightFormat.Q4A_G32):
         raise ValueError(f"{plain.format} is not a published format")
     return unpack(plain.format, np.ascontiguousarray(data), num_rows, plain.columns)

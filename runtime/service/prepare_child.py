@@ -28,7 +28,12 @@ from runtime.service.preparing import PrepareReport, PrepareStoppedError
 KILL_AFTER_S = 2.0
 _POLL_S = 0.1
 _MAX_LINE_BYTES = 1 << 20
-_BITS = {WeightFormat.Q8_G32: 8, WeightFormat.Q4A_G32: 4, WeightFormat.MXFP4: 16}
+_BITS = {
+    WeightFormat.Q8_G32: 8,
+    WeightFormat.Q4A_G32: 4,
+    WeightFormat.MXFP4: 16,
+    WeightFormat.Q4_G32: 16,
+}
 """Of the child's command line, where 16 is the format in which the model is published."""
 _Line = PrepareProgressed | ModelPrepared | PrepareCancelled | CommandFailed
 _decoder = msgspec.json.Decoder(_Line)

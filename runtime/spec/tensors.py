@@ -75,6 +75,38 @@ class ScaledBlocks:
         return columns if self.bits == 8 else -(-columns // 8) * 4
 
 
+class LevelOrder(enum.StrEnum):
+    """Which levels share a word of a matrix that is published in whole ones."""
+
+    INPUTS = "inputs"
+    """Neighbouring inputs of one output, the first in the lowest bits, as GPTQ has them."""
+    OUTPUTS = "outputs"
+    """Neighbouring outputs of one input in the order 0, 2, 4, 6, 1, 3, 5, 7, as AWQ has them."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WholeLevels:
+    """How a matrix is published in whole levels: a weight is ``(level - zero) * scale``.
+
+    All lie turned, inputs before outputs: ``words`` with some levels in each; for each
+    ``group_columns`` inputs (0: all of them) and each output one of the ``scales``, in f16, and one
+    of the ``zeros``, packed along outputs. To what is stored of a zero ``zero_offset`` is added,
+    modulo the number of levels.
+    """
+
+    order: LevelOrder
+    bits: int
+    group_columns: int
+    zero_offset: int
+    is_centred: bool
+    """Whether every zero has to be the level in the middle."""
+    words: "TensorEntry"
+    scales: "TensorEntry"
+    zeros: "TensorEntry"
+    groups: "TensorEntry | None" = None
+    """The group of each input, if that is stored: they have to follow one another."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class TensorEntry:
     """One tensor in one file: ``num_bytes`` from ``offset_bytes`` on, row-major.
@@ -96,6 +128,9 @@ class TensorEntry:
     """If it is published in few bits, which lie at ``offset_bytes``, while format and
     ``num_bytes`` are those in which the store hands it on."""
     scales: "TensorEntry | None" = None
+    levels: WholeLevels | None = None
+    """If it is published in whole levels; format and ``num_bytes`` are those that hold them all
+    exactly, and in which the store hands it on."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

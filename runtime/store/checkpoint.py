@@ -9,6 +9,7 @@ from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ExpertId, ExpertLayout, ExpertPart, TensorEntry, expert_layout
 from runtime.store.coalesce import MAX_GAP_BYTES, Extent, Run, coalesce
 from runtime.store.files import WeightFiles
+from runtime.store.levels import level_pieces
 from runtime.store.packed import unpack_published
 from runtime.store.scaled import scaled_pieces
 from runtime.store.unweave import unweave
@@ -41,9 +42,7 @@ class CheckpointStore:
             expert_format = WeightFormat.F32
         self._layout = expert_layout(expert_format, spec.hidden_size, spec.expert_width)
         every = [*entries, *self._dense.values()]
-        scales = [entry.blocks.scales for entry in every if entry.blocks is not None]
-        scales += [entry.scales for entry in entries if entry.scales is not None]
-        paths = {entry.file for entry in (*every, *scales)}
+        paths = {each.file for entry in every for each in _made_of(entry)}
         self._files = WeightFiles(sorted(paths), prefers_direct=prefers_direct)
 
     @property
@@ -73,15 +72,15 @@ class CheckpointStore:
         extents = [
             Extent(entry.file, entry.offset_bytes, entry.num_bytes, key)
             for key, entry in enumerate(entries[part] for part in _PARTS)
-            if entry.weave is None and entry.blocks is None
+            if entry.weave is None and not _is_converted(entry)
         ]
         for run in coalesce(extents):
             self._files.read(run.file, run.offset_bytes, self._targets(run, target))
         self._read_woven(entries, target)
         for part, entry in entries.items():
-            if entry.blocks is not None:
+            if _is_converted(entry):
                 layout = self._layout[part]
-                self._read_scaled(entry, layout.format, target[layout.offset_bytes :])
+                self._read_converted(entry, layout.format, target[layout.offset_bytes :])
 
     def _read_woven(self, entries: Mapping[ExpertPart, TensorEntry], target: memoryview) -> None:
         """Read each block that holds woven parts once, and copy the parts to their places."""
@@ -107,18 +106,18 @@ class CheckpointStore:
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """Fill ``target`` with a dense tensor's bytes."""
-        if entry.blocks is None:
+        if not _is_converted(entry):
             self._files.read(entry.file, entry.offset_bytes, [target])
             return
-        self._read_scaled(entry, entry.format, target.cast("B"))
+        self._read_converted(entry, entry.format, target.cast("B"))
 
     def tensor_pieces(self, entry: TensorEntry, room: memoryview) -> Iterator[memoryview]:
         """Read a dense tensor in pieces through ``room``; yield each as a part of it."""
-        if entry.blocks is None:
+        if not _is_converted(entry):
             yield from self._files.pieces(entry.file, entry.offset_bytes, entry.num_bytes, room)
             return
         room = room.cast("B")
-        for stripe in scaled_pieces(self._files, entry, entry.format):
+        for stripe in self._stripes(entry, entry.format):
             for begin in range(0, stripe.nbytes, room.nbytes):
                 piece = room[: min(room.nbytes, stripe.nbytes - begin)]
                 piece[:] = stripe[begin : begin + piece.nbytes]
@@ -128,12 +127,18 @@ class CheckpointStore:
         """Close all files; may be called twice."""
         self._files.close()
 
-    def _read_scaled(
+    def _stripes(self, entry: TensorEntry, weight_format: WeightFormat) -> Iterator[memoryview]:
+        """Yield a matrix that is published in few bits, some rows at a time."""
+        if entry.levels is not None:
+            return level_pieces(self._files, entry)
+        return scaled_pieces(self._files, entry, weight_format)
+
+    def _read_converted(
         self, entry: TensorEntry, weight_format: WeightFormat, target: memoryview
     ) -> None:
-        """Fill the beginning of ``target`` with a matrix, widened."""
+        """Fill the beginning of ``target`` with a matrix that is published in few bits."""
         begin = 0
-        for piece in scaled_pieces(self._files, entry, weight_format):
+        for piece in self._stripes(entry, weight_format):
             target[begin : begin + piece.nbytes] = piece
             begin += piece.nbytes
 
@@ -146,3 +151,22 @@ class CheckpointStore:
             places.append(memoryview(bytearray(gap_bytes)))
         assert sum(run.gaps_bytes) <= MAX_GAP_BYTES * len(run.extents)
         return places
+
+
+def _is_converted(entry: TensorEntry) -> bool:
+    """Whether a matrix is published in few bits and put right while it is read."""
+    return entry.blocks is not None or entry.levels is not None
+
+
+def _made_of(entry: TensorEntry) -> Iterator[TensorEntry]:
+    """Yield all tensors of which a matrix consists."""
+    yield entry
+    if entry.blocks is not None:
+        yield entry.blocks.scales
+    if entry.scales is not None:
+        yield entry.scales
+    if entry.levels is not None:
+        levels = entry.levels
+        yield from (levels.scales, levels.zeros)
+        if levels.groups is not None:
+            yield levels.groups

@@ -56,6 +56,24 @@ def test_linear_odd_shapes_equal_f64_within_rounding(
     assert ((result - exact).abs() <= rounding_bound(x, weights)).all()
 
 
+@pytest.mark.parametrize("n", [1, 7, 64])
+def test_linear_takes_the_lowest_level_of_eight_bits(kernels: Kernels, n: int) -> None:
+    """Packing never makes -128; models that were published in eight bits have it."""
+    rows, columns = 16, 96
+    levels = np.random.default_rng(0).integers(-128, 128, (2, 3, 256)).astype(np.int8)
+    levels[:, :, ::3] = -128
+    scales = np.full((2, 3, 8), 0.01, np.float16).view(np.uint8)
+    data = np.concatenate([scales, levels.view(np.uint8)], axis=2).reshape(-1)
+    layout = MatrixLayout(WeightFormat.Q8_G32, rows, columns, 0, len(data))
+    matrix, x = Matrix.from_buffer(layout, data), random_rows(n, columns)
+    x[0] = 5.0  # Every activation on its outermost level.
+    weights = weights_of(matrix)
+    assert float(weights.min()) == np.float32(np.float16(0.01)) * -128
+    exact = as_input(WeightFormat.Q8_G32, x).double() @ weights.double().T
+    result = kernels.linear(x, matrix)
+    assert ((result - exact).abs() <= rounding_bound(x, weights)).all()
+
+
 @pytest.mark.parametrize("weight_format", sorted(GROUPED))
 @pytest.mark.parametrize("size", [1e-42, 1e-37, 1e-30, 1e-5, 1e5, 1e30])
 def test_linear_extreme_activations_equal_the_definition(

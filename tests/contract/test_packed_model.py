@@ -1,4 +1,4 @@
-"""A model published in MXFP4 through the whole runtime: planned, prepared, loaded, asked."""
+"""Models published in MXFP4 and by AWQ through the runtime: planned, prepared, loaded, asked."""
 
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from runtime.protocol.messages import (
 )
 from runtime.protocol.values import WeightFormat
 from tests.support.larderctl import larderctl
+from tests.support.level_folders import AWQ, published_matrices, write_levels
 from tests.support.packed_folders import write_packed
 from tests.support.runtime_process import running_runtime
 
@@ -49,6 +50,20 @@ def test_larderctl_prepares_a_packed_model_as_published_and_chats_with_it(model:
     assert len(first["token_ids"]) == first["generated_tokens"] > 0
     assert first["token_ids"] == again["token_ids"]
     assert first["tiers"]["ram"]["hits"] > 0
+
+
+def test_larderctl_offers_a_model_by_awq_exactly_and_in_four_bits(tmp_path: Path) -> None:
+    model = write_levels(tmp_path / "model", AWQ, published_matrices(AWQ))
+    exact, four_bits = larderctl("plan", str(model))["plans"]
+    assert (exact["kind"], exact["expert_format"], exact["is_exact"]) == ("exact", "q8_g32", True)
+    assert (four_bits["kind"], four_bits["expert_format"]) == ("four_bit", "q4a_g32")
+    reasons = {reason["code"] for reason in exact["reasons"]}
+    assert {"writes_once", "answers_as_published"} <= reasons
+
+    assert larderctl("prepare", str(model))["expert_format"] == "q8_g32"
+    answer = larderctl("chat", str(model), "--prompt", "hello", "--max-tokens", "8")
+    assert (answer["plan"], answer["expert_format"]) == ("exact", "q8_g32")
+    assert answer["generated_tokens"] > 0
 
 
 def test_window_commands_prepare_and_load_a_packed_model(tmp_path: Path, model: Path) -> None:

@@ -13,6 +13,11 @@ _PROJECTION = re.compile(r"(_proj|_proj_with_mqa|\.w[123])\.weight$")
 """What published checkpoints store in eight bits: not the ends, norms and routers."""
 
 
+def is_projection(name: str) -> bool:
+    """Whether publishers store a matrix in few bits."""
+    return _PROJECTION.search(name) is not None
+
+
 def in_eight_bits(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Return codes, scales, and what they stand for, by torch's own type."""
     rows, columns = weight.shape
@@ -36,7 +41,7 @@ def both_folders(tiny: Path, root: Path) -> tuple[Path, Path]:
     tensors = load_file(tiny / "model.safetensors")
     stored, meant = {}, {}
     for name, tensor in tensors.items():
-        if not _PROJECTION.search(name):
+        if not is_projection(name):
             stored[name] = meant[name] = tensor
             continue
         codes, scales, value = in_eight_bits(tensor.to(torch.float32))

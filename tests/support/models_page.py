@@ -5,18 +5,24 @@ each family go through the engine and through transformers; what is known of pub
 from their configs.
 """
 
+import contextlib
 import dataclasses
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from unittest import mock
 
 import torch
 
 from runtime.inspect.families.registry import FAMILIES
 from runtime.inspect.folder import inspect_folder
+from runtime.kernels.base import Kernels
+from runtime.kernels.dispatch import choose_kernels
+from runtime.kernels.reference import ReferenceKernels
 from runtime.protocol.errors import ErrorCode
+from tests.support.level_folders import STATED
 from tests.support.tiny_checkpoints import (
     VOCABULARY_SIZE,
     reference_model,
@@ -29,7 +35,8 @@ PAGE = ROOT / "docs" / "models.md"
 CONFIGS = ROOT / "tests" / "golden" / "model-configs"
 _PLAIN = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _EIGHT_BITS = "fp8"
-FORMATS = (*_PLAIN, _EIGHT_BITS)
+_LEVELS = ("gptq", "awq")
+FORMATS = (*_PLAIN, _EIGHT_BITS, *_LEVELS)
 NUM_PROMPT_TOKENS = 40
 NUM_GREEDY_TOKENS = 64
 SEEDS = (0, 1, 2)
@@ -46,14 +53,16 @@ of the published ones, {len(SEEDS)} of different seeds, are stored in every form
 computed by Larder and by transformers, both in fp32: a prompt of {NUM_PROMPT_TOKENS} tokens in
 pieces, then {NUM_GREEDY_TOKENS} tokens one by one, each the likeliest. A cell has the greatest
 difference between two logits, and how many of the {NUM_GREEDY_TOKENS} tokens are those that
-transformers takes. Weights in fp8 have a scale for each block; transformers computes what they
-stand for.
+transformers takes. Weights in fp8 have a scale for each block, those of GPTQ (symmetric) and AWQ
+have four bits; transformers computes what they stand for. Experts of GPTQ and AWQ stay in few bits,
+exactly as published; the kernels round what they are multiplied with to eight bits, which is left
+out here, so that the figures tell of the weights.
 
 """
 _BETWEEN = f"""
-{_NONE}: experts that are stacked in one tensor are not published in fp8, and for `kimi_k25`, which
-is `deepseek_v3` under other names, transformers has no class to compare with. Experts of `gpt_oss`
-in MXFP4 are kept as published; the kernels round what they are multiplied with to eight bits.
+{_NONE}: experts that are stacked in one tensor are not published so, and for `kimi_k25`, which is
+`deepseek_v3` under other names, transformers has no class to compare with. Experts of `gpt_oss` in
+MXFP4 are kept as published as well.
 Of `gemma4`, `kimi_k25` and `qwen3_vl_moe` the language model is computed, pictures are not read.
 Prepared copies in fewer bits are rounded, and [weight formats](formats.md) says how.
 
@@ -153,7 +162,9 @@ def _worst(root: Path, name: str, weight_format: str) -> Parity | None:
         folders = _stored(tiny_checkpoint(root, name, seed=seed), weight_format)
         if folders is None:
             return None
-        measured.append(_compare(*folders, seed))
+        with _plain_activations(weight_format):
+            kernels = ReferenceKernels() if weight_format in _LEVELS else choose_kernels()
+            measured.append(_compare(*folders, seed, kernels))
     difference = max(each for each, _ in measured)
     return Parity(f"{difference:.0e}", min(count for _, count in measured))
 
@@ -163,12 +174,16 @@ def _stored(folder: Path, weight_format: str) -> tuple[Path, Path] | None:
     from safetensors.torch import load_file, save_file
 
     from tests.support.eight_bit_checkpoints import both_folders
+    from tests.support.level_checkpoints import both_level_folders
 
     tensors = load_file(folder / "model.safetensors")
     copy = folder.with_name(f"{folder.name}-{weight_format}")
-    if weight_format == _EIGHT_BITS:
-        has_stacks = any(tensor.ndim == 3 for tensor in tensors.values())
-        return None if has_stacks else both_folders(folder, copy)
+    if weight_format not in _PLAIN:
+        if any(tensor.ndim == 3 for tensor in tensors.values()):
+            return None
+        if weight_format == _EIGHT_BITS:
+            return both_folders(folder, copy)
+        return both_level_folders(folder, copy, STATED[weight_format])
     shutil.copytree(folder, copy)
     dtype = _PLAIN[weight_format]
     save_file(
@@ -177,15 +192,24 @@ def _stored(folder: Path, weight_format: str) -> tuple[Path, Path] | None:
     return copy, copy
 
 
-def _compare(folder: Path, reference: Path, seed: int) -> tuple[float, int]:
+@contextlib.contextmanager
+def _plain_activations(weight_format: str) -> Iterator[None]:
+    """Multiply grouped weights with activations as they are, which no kernel does."""
+    if weight_format not in _LEVELS:
+        yield
+        return
+    with mock.patch("runtime.kernels.reference.as_input", lambda weight_format, x: x):
+        yield
+
+
+def _compare(folder: Path, reference: Path, seed: int, kernels: Kernels) -> tuple[float, int]:
     """Return the greatest difference of logits, and how many likeliest tokens are the same."""
-    from runtime.kernels.dispatch import choose_kernels
     from tests.support.model_bench import open_bench
 
     generator = torch.Generator().manual_seed(seed)
     shape = (NUM_PROMPT_TOKENS,)
     ids: list[int] = torch.randint(3, VOCABULARY_SIZE, shape, generator=generator).tolist()
-    with open_bench(folder, choose_kernels()) as bench:
+    with open_bench(folder, kernels) as bench:
         rows = [bench.feed_in_chunks(ids, [11, 2])]
         for _ in range(NUM_GREEDY_TOKENS):
             ids.append(int(rows[-1][-1].argmax()))

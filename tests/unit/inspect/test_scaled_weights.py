@@ -87,8 +87,6 @@ def test_scheme_is_read_where_each_block_has_one_scale(
     ("stated", "method"),
     [
         ({**BLOCKS_128, "weight_block_size": None}, "fp8 (e4m3)"),
-        ({"quant_method": "gptq", "bits": 4}, "gptq"),
-        ({"quant_method": "awq", "bits": 4}, "awq"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "modelopt (NVFP4)"),
         (
             {**compressed("tensor"), "format": "nvfp4-pack-quantized"},

@@ -272,12 +272,6 @@ def test_plan_model_without_experts_has_one_plan() -> None:
     assert drive_experts(plan) == 0
 
 
-def test_plan_model_stored_in_few_bits_has_one_plan() -> None:
-    known = facts(MODEL, stored_format=WeightFormat.Q8_G32)
-    (plan,) = plan_model(known, HUGE, Budgets())
-    assert plan.expert_format is WeightFormat.Q8_G32
-
-
 def test_plan_packed_model_is_written_once_and_answers_as_published() -> None:
     (plan,) = plan_model(facts(MODEL, stored_format=WeightFormat.MXFP4), HUGE, Budgets())
     record_bytes = expert_layout(WeightFormat.MXFP4, 2048, 768).record_bytes
@@ -353,3 +347,24 @@ def test_plan_experts_take_slots_staging_and_what_the_policy_keeps(
     assert taken == record_bytes * (num_slots + (staging_slots(of) if num_absent else 0))
     assert not num_absent or num_absent >= staging_slots(of)
     assert ram_experts_bytes(of, record_bytes, num_slots) == plan.ram_parts[MemoryPart.EXPERTS]
+
+
+@pytest.mark.parametrize(
+    ("stored_format", "others"),
+    [
+        (WeightFormat.Q8_G32, {PlanKind.FOUR_BIT: WeightFormat.Q4A_G32}),
+        (WeightFormat.Q4_G32, {}),
+        (WeightFormat.MXFP4, {}),
+    ],
+)
+def test_plan_of_experts_published_in_few_bits_copies_them_or_takes_fewer(
+    stored_format: WeightFormat, others: dict[PlanKind, WeightFormat]
+) -> None:
+    exact, *rest = plan_model(facts(MODEL, stored_format=stored_format), HUGE, Budgets())
+    assert (exact.kind, exact.is_exact, exact.needs_prepare) == (PlanKind.EXACT, True, True)
+    assert exact.expert_format is stored_format
+    assert exact.bytes_to_write > 0
+    assert {plan.kind: plan.expert_format for plan in rest} == others
+    for plan in rest:
+        assert not plan.is_exact
+        assert plan.bytes_to_write < exact.bytes_to_write

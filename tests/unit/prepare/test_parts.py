@@ -312,8 +312,8 @@ def test_chunks_cover_a_matrix_as_one_packing_would(
 
 
 def test_quantised_source_is_not_converted_again() -> None:
-    source = expert_layout(Q8, 64, 32)
-    target = expert_layout(WeightFormat.Q4_G32, 64, 32)
+    source = expert_layout(WeightFormat.Q4_G32, 64, 32)
+    target = expert_layout(Q8, 64, 32)
     chunk = next(chunks_of(source, target))
     with pytest.raises(ValueError, match="not a published format"):
         convert_rows(np.zeros(source.record_bytes, np.uint8), chunk)

@@ -1,0 +1,202 @@
+"""Folders by GPTQ and AWQ: what is read, what is refused by name, and what is missing in them."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.inspect.config import ConfigReader
+from runtime.inspect.folder import inspect_folder
+from runtime.inspect.levels import LevelScheme, levels_name, read_levels, refused_variant
+from runtime.inspect.quantization import READABLE
+from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import LevelOrder
+from tests.support.checkpoint_folders import Tensor, edit_json, write_checkpoint
+from tests.support.level_folders import (
+    AWQ,
+    GPTQ,
+    GPTQ_EIGHT,
+    GPTQ_ZEROS,
+    Change,
+    published_matrices,
+    write_levels,
+)
+
+INPUTS, OUTPUTS = LevelOrder.INPUTS, LevelOrder.OUTPUTS
+UP = "model.layers.1.mlp.experts.2.up_proj"
+
+
+def problems_of(folder: Path) -> list[ErrorReport]:
+    return inspect_folder(str(folder)).report.problems
+
+
+@pytest.mark.parametrize(
+    ("stated", "scheme"),
+    [
+        (GPTQ, LevelScheme(INPUTS, 4, 32, 1, is_centred=True)),
+        ({**GPTQ, "checkpoint_format": "gptq"}, LevelScheme(INPUTS, 4, 32, 1, is_centred=True)),
+        (GPTQ_EIGHT, LevelScheme(INPUTS, 8, 0, 1, is_centred=True)),
+        (GPTQ_ZEROS, LevelScheme(INPUTS, 4, 64, 0)),
+        ({**GPTQ, "dynamic": {"-:.*down.*": {}}}, LevelScheme(INPUTS, 4, 32, 1, is_centred=True)),
+        ({**GPTQ, "dynamic": None}, LevelScheme(INPUTS, 4, 32, 1, is_centred=True)),
+        (AWQ, LevelScheme(OUTPUTS, 4, 32)),
+        (
+            {"quant_method": "awq", "w_bit": 4, "q_group_size": 128, "version": "GEMM"},
+            LevelScheme(OUTPUTS, 4, 128),
+        ),
+        ({"quant_method": "fp8"}, None),
+        ("gptq", None),
+    ],
+)
+def test_scheme_is_what_the_config_says(stated: object, scheme: LevelScheme | None) -> None:
+    for key in ("quantization_config", "compression_config"):
+        assert read_levels(ConfigReader({key: stated}, "config.json")) == scheme
+    if isinstance(stated, dict):
+        assert refused_variant(stated) == ""
+
+
+@pytest.mark.parametrize(
+    ("stated", "method"),
+    [
+        ({**GPTQ, "bits": 3}, "gptq with 3 bits"),
+        ({**GPTQ, "bits": True}, "gptq with True bits"),
+        ({**GPTQ, "bits": [4]}, "gptq with [4] bits"),
+        ({**GPTQ_EIGHT, "sym": False}, "gptq with sym False in 8 bits"),
+        ({**GPTQ, "sym": "yes"}, "gptq with sym yes in 4 bits"),
+        ({**GPTQ, "desc_act": True}, "gptq with columns in another order (desc_act)"),
+        ({**GPTQ, "checkpoint_format": "marlin"}, "gptq with checkpoint_format marlin"),
+        ({**GPTQ, "checkpoint_format": ["gptq"]}, "gptq with checkpoint_format [gptq]"),
+        ({**GPTQ, "is_marlin_format": True}, "gptq with the order of Marlin"),
+        ({**GPTQ, "pack_dtype": "int16"}, "gptq with pack_dtype int16"),
+        (
+            {**GPTQ, "dynamic": {"+:.*": {"bits": 8}}},
+            "gptq with different schemes in one model (dynamic)",
+        ),
+        ({**GPTQ, "group_size": 48}, "gptq with group_size 48"),
+        ({**GPTQ, "group_size": 0}, "gptq with group_size 0"),
+        ({**GPTQ, "group_size": 1 << 21}, "gptq with group_size 2097152"),
+        ({"quant_method": "gptq", "bits": 4}, "gptq with group_size None"),
+        ({**AWQ, "bits": 8}, "awq with 8 bits"),
+        ({**AWQ, "version": "gemv"}, "awq with version gemv"),
+        ({**AWQ, "version": 1}, "awq with version 1"),
+        ({**AWQ, "zero_point": False}, "awq with no zero points"),
+        ({**AWQ, "group_size": 16}, "awq with group_size 16"),
+    ],
+)
+def test_other_variants_are_refused_by_name(
+    tmp_path: Path, stated: dict[str, Any], method: str
+) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    edit_json(folder / "config.json", quantization_config=stated)
+    (problem,) = problems_of(folder)
+    assert problem.code is ErrorCode.QUANTIZATION_UNSUPPORTED
+    found = str(problem.parameters["method"]).replace("'", "")
+    assert (found, problem.parameters["supported"]) == (method, READABLE)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("a.up_proj.weight", "a.up_proj.qweight"), ("a.up_proj.bias", ""), ("weight", "")],
+)
+def test_levels_stand_in_for_weights_alone(name: str, expected: str) -> None:
+    assert levels_name(name) == expected
+
+
+def dropped(ending: str) -> Change:
+    def change(tensors: dict[str, Tensor]) -> None:
+        del tensors[f"{UP}.{ending}"]
+
+    return change
+
+
+def cut(ending: str) -> Change:
+    """Half of the first dimension is missing."""
+
+    def change(tensors: dict[str, Tensor]) -> None:
+        dtype, (first, *others), data = tensors[f"{UP}.{ending}"]
+        tensors[f"{UP}.{ending}"] = (dtype, (first // 2, *others), data[: len(data) // 2])
+
+    return change
+
+
+def as_bf16(tensors: dict[str, Tensor]) -> None:
+    _, shape, data = tensors[f"{UP}.scales"]
+    tensors[f"{UP}.scales"] = ("BF16", shape, data)
+
+
+def as_floats(tensors: dict[str, Tensor]) -> None:
+    _, shape, data = tensors[f"{UP}.qweight"]
+    tensors[f"{UP}.qweight"] = ("F32", shape, data)
+
+
+@pytest.mark.parametrize(
+    ("stated", "change", "code", "tensor", "found"),
+    [
+        (GPTQ, dropped("scales"), ErrorCode.TENSOR_MISSING, "scales", ""),
+        (GPTQ, dropped("qzeros"), ErrorCode.TENSOR_MISSING, "qzeros", ""),
+        (GPTQ, dropped("g_idx"), ErrorCode.TENSOR_MISSING, "g_idx", ""),
+        (GPTQ, dropped("qweight"), ErrorCode.TENSOR_MISSING, "weight", ""),
+        (AWQ, dropped("scales"), ErrorCode.TENSOR_MISSING, "scales", ""),
+        (AWQ, dropped("qzeros"), ErrorCode.TENSOR_MISSING, "qzeros", ""),
+        (GPTQ, cut("scales"), ErrorCode.TENSOR_MISMATCHED, "scales", "1 x 32"),
+        (GPTQ, cut("qzeros"), ErrorCode.TENSOR_MISMATCHED, "qzeros", "1 x 4"),
+        (GPTQ, cut("g_idx"), ErrorCode.TENSOR_MISMATCHED, "g_idx", "32"),
+        (GPTQ, cut("qweight"), ErrorCode.TENSOR_MISMATCHED, "qweight", "4 x 32"),
+        (AWQ, cut("scales"), ErrorCode.TENSOR_MISMATCHED, "scales", "1 x 32"),
+        (AWQ, cut("qzeros"), ErrorCode.TENSOR_MISMATCHED, "qzeros", "1 x 4"),
+        (AWQ, cut("qweight"), ErrorCode.TENSOR_MISMATCHED, "qweight", "32 x 4"),
+        (GPTQ, as_bf16, ErrorCode.TENSOR_MISMATCHED, "scales", "BF16"),
+        (AWQ, as_floats, ErrorCode.TENSOR_MISMATCHED, "qweight", "F32"),
+    ],
+)
+def test_spoiled_parts_are_named(
+    tmp_path: Path,
+    stated: Mapping[str, Any],
+    change: Callable[[dict[str, Tensor]], None],
+    code: ErrorCode,
+    tensor: str,
+    found: str,
+) -> None:
+    folder = write_levels(tmp_path / "m", stated, published_matrices(stated), change)
+    (problem,) = problems_of(folder)
+    assert problem.code is code
+    assert problem.parameters["tensor"] == f"{UP}.{tensor}"
+    if code is ErrorCode.TENSOR_MISMATCHED:
+        assert problem.parameters["found"] == found
+        assert str(folder) in str(problem.parameters["file"])
+    else:
+        assert problem.parameters["num_missing"] == 1
+
+
+def test_folder_of_the_other_method_is_told_by_the_shapes(tmp_path: Path) -> None:
+    """The words of both methods have other shapes, so that none is taken for the other."""
+    folder = write_levels(tmp_path / "m", AWQ, published_matrices(AWQ))
+    edit_json(folder / "config.json", quantization_config=dict(GPTQ))
+    codes = {problem.code for problem in problems_of(folder)}
+    assert codes == {ErrorCode.TENSOR_MISSING, ErrorCode.TENSOR_MISMATCHED}
+
+
+def test_matrices_that_were_left_alone_stay_plain(tmp_path: Path) -> None:
+    matrices = published_matrices(GPTQ)
+    kept = {name: own for name, own in matrices.items() if "self_attn" not in name}
+    inspection = inspect_folder(str(write_levels(tmp_path / "m", GPTQ, kept)))
+    assert inspection.report.problems == []
+    entry = inspection.tensors["model.layers.0.self_attn.q_proj.weight"]
+    assert (entry.format, entry.levels) == (WeightFormat.F16, None)
+
+
+def test_experts_that_were_partly_left_alone_are_refused(tmp_path: Path) -> None:
+    matrices = published_matrices(GPTQ)
+    del matrices[f"{UP}.weight"]
+    (problem,) = problems_of(write_levels(tmp_path / "m", GPTQ, matrices))
+    assert problem.code is ErrorCode.TENSOR_MISMATCHED
+    assert (problem.parameters["found"], problem.parameters["expected"]) == ("f16", "q4_g32")
+
+
+def test_expert_counts_as_what_it_takes_on_the_drive(tmp_path: Path) -> None:
+    report = inspect_folder(str(write_levels(tmp_path / "m", AWQ, published_matrices(AWQ)))).report
+    # Half a byte a weight; of each 32 weights a scale of two bytes and a zero of half a byte.
+    assert report.expert_bytes == 3 * (1024 + 64 * 2 + 64 // 2)
+    assert report.stored_format is WeightFormat.Q8_G32
