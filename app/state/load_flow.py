@@ -200,9 +200,9 @@ class LoadFlow:
         if plan.needs_prepare and self._was_prepared:
             self._end(
                 ErrorReport(
-                    code=ErrorCode.PREPARE_FAILED,
+                    code=ErrorCode.COPY_LOST,
                     severity=Severity.MODEL,
-                    parameters={"folder": wish.folder, "reason": "the copy was not found again"},
+                    parameters={"folder": wish.folder},
                 )
             )
             return

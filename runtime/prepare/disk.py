@@ -69,5 +69,6 @@ def disk_error(folder: Path, cause: OSError, needed_bytes: int, kept_bytes: int)
             needed_bytes=needed_bytes,
             free_bytes=free_bytes(folder),
         )
-    code = ErrorCode.DISK_NOT_WRITABLE if cause.errno in _READ_ONLY else ErrorCode.PREPARE_FAILED
+    is_read_only = cause.errno in _READ_ONLY
+    code = ErrorCode.DISK_NOT_WRITABLE if is_read_only else ErrorCode.COPY_WRITE_FAILED
     return LarderError(code, folder=name, reason=reason)

@@ -59,8 +59,9 @@ def prepare_model(
     compares their checksums and goes on from there. The manifest is written last.
 
     Raises ``CancelledError``, or ``LarderError`` with ``DISK_FULL``, ``DISK_NOT_WRITABLE``,
-    ``COPY_PLACE_REFUSED``, ``FILE_UNREADABLE``, ``PREPARE_FAILED``, ``DRIVE_READ_FAILED``,
-    ``NOTHING_TO_PREPARE``, ``WEIGHTS_NOT_FINITE`` or the first problem of the inspection.
+    ``COPY_PLACE_REFUSED``, ``COPY_BUSY``, ``COPY_WRITE_FAILED``, ``COPY_MISWRITTEN``,
+    ``SETTING_INVALID``, ``FILE_UNREADABLE``, ``DRIVE_READ_FAILED``, ``NOTHING_TO_PREPARE``,
+    ``WEIGHTS_NOT_FINITE`` or the first problem of the inspection.
     """
     _require_readable(inspection, expert_format)
     folder = Path(output_folder).absolute()
@@ -81,7 +82,7 @@ def prepare_model(
                 manifest = _finished_copy(folder, recipe)
                 manifest = manifest or _write_copy(inspection, recipe, folder, work)
     except FolderBusyError as cause:
-        raise _failed(folder, "another preparation of this copy is running") from cause
+        raise LarderError(ErrorCode.COPY_BUSY, folder=shown(str(folder))) from cause
     except OSError as cause:
         kept = journal.kept_bytes(str(folder))
         raise disk_error(folder, cause, recipe.size_bytes - kept + SPARE_BYTES, kept) from cause
@@ -143,7 +144,7 @@ def _write_copy(inspection: Inspection, recipe: Recipe, folder: Path, work: Prog
             work.check()
             if verified_file(path, file.tensors, recipe.identity, work.check) is None:
                 path.unlink(missing_ok=True)
-                raise _failed(folder, f"{file.name} reads back with other bytes than were written")
+                raise LarderError(ErrorCode.COPY_MISWRITTEN, file=shown(str(path)))
     copy_small_files(source, folder, names)
     manifest = make_manifest(inspection, recipe, finished)
     with replacing(folder / MANIFEST_NAME) as written:
@@ -160,21 +161,20 @@ def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> No
         raise LarderError(first.code, first.detail, **first.parameters)
     if not report.num_experts:
         raise LarderError(ErrorCode.NOTHING_TO_PREPARE, folder=report.folder)
-    plain = (WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16)
-    if expert_format in plain and expert_format is not report.stored_format:
-        reason = f"the model is published in {report.stored_format} and not in {expert_format}"
-        raise LarderError(ErrorCode.PREPARE_FAILED, folder=report.folder, reason=reason)
-    is_smaller = (report.stored_format, expert_format) == (
-        WeightFormat.Q8_G32,
-        WeightFormat.Q4A_G32,
+    stored, plain = report.stored_format, (WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16)
+    is_possible = expert_format is stored or (
+        # Packed experts are copied as they are, those of eight bits turned into four as well.
+        expert_format is WeightFormat.Q4A_G32
+        if stored is WeightFormat.Q8_G32
+        else stored in plain and expert_format not in plain
     )
-    if report.stored_format not in (*plain, None, expert_format) and not is_smaller:
+    if not is_possible:
         raise LarderError(
             ErrorCode.SETTING_INVALID,
-            f"the experts of {report.folder} are published packed, and are only copied as they are",
+            f"the experts of {report.folder} are published in {stored}",
             name="expert_format",
             found=expert_format,
-            expected=str(report.stored_format),
+            expected=str(stored),
         )
 
 
@@ -210,7 +210,3 @@ def _require_room(folder: Path, remaining_bytes: int) -> None:
             needed_bytes=needed,
             free_bytes=free,
         )
-
-
-def _failed(folder: Path, reason: str) -> LarderError:
-    return LarderError(ErrorCode.PREPARE_FAILED, folder=shown(str(folder)), reason=reason)

@@ -18,7 +18,8 @@ def remove_prepared(folder: str) -> int:
     The manifest becomes the note of an unfinished copy first, so that a half-removed folder is
     never taken for a copy and can be removed again. Only folders with a manifest or a note are
     touched, and only files, which is all they hold.
-    Raises ``LarderError`` with ``NOT_PREPARED``, ``PREPARE_FAILED`` or ``DISK_NOT_WRITABLE``.
+    Raises ``LarderError`` with ``NOT_PREPARED``, ``COPY_BUSY``, ``DISK_NOT_WRITABLE`` or
+    ``COPY_WRITE_FAILED``.
     """
     root = Path(folder).absolute()
     if not ((root / MANIFEST_NAME).is_file() or is_unfinished(root)):
@@ -27,11 +28,7 @@ def remove_prepared(folder: str) -> int:
         with FolderLock(root):
             num_bytes = _remove_files(root)
     except FolderBusyError as cause:
-        raise LarderError(
-            ErrorCode.PREPARE_FAILED,
-            folder=shown(folder),
-            reason="a preparation of this copy is running",
-        ) from cause
+        raise LarderError(ErrorCode.COPY_BUSY, folder=shown(folder)) from cause
     except OSError as cause:
         raise disk_error(root, cause, 0, 0) from cause
     # What cannot be removed any more, because somebody just began anew, is theirs.

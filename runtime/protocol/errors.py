@@ -63,6 +63,10 @@ class ErrorCode(enum.StrEnum):
     PREPARE_FAILED = "prepare_failed"
     NOTHING_TO_PREPARE = "nothing_to_prepare"
     COPY_PLACE_REFUSED = "copy_place_refused"
+    COPY_BUSY = "copy_busy"
+    COPY_WRITE_FAILED = "copy_write_failed"
+    COPY_MISWRITTEN = "copy_miswritten"
+    COPY_LOST = "copy_lost"
     # runtime
     ENGINE_MISSING = "engine_missing"
     OUT_OF_MEMORY = "out_of_memory"

@@ -12,13 +12,8 @@ from runtime.protocol.plan import Reason, ReasonCode
 from runtime.protocol.wording import fill
 
 __all__ = [
-    "ERROR_TEMPLATES",
-    "REASON_TEMPLATES",
-    "fill",
-    "reason_sentence",
-    "sentence",
-    "template",
-]
+    "ERROR_TEMPLATES", "REASON_TEMPLATES", "fill", "reason_sentence", "sentence", "template",
+]  # fmt: skip
 
 ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
     {
@@ -161,8 +156,8 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             " connected, then load the model again."
         ),
         ErrorCode.PREPARE_FAILED: (
-            "Preparing the model in {folder} stopped: {reason}. Start it again; it goes on where it"
-            " stopped."
+            "Preparing the model in {folder} stopped: {reason}. Close other programs, which frees"
+            " RAM, and start it again; it goes on where it stopped."
         ),
         ErrorCode.NOTHING_TO_PREPARE: (
             "The model in {folder} has no experts, so a prepared copy would gain nothing. Choose"
@@ -170,6 +165,22 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
         ),
         ErrorCode.COPY_PLACE_REFUSED: (
             "The prepared copy cannot be put into {folder}: {reason}. Choose another folder."
+        ),
+        ErrorCode.COPY_BUSY: (
+            "The prepared copy in {folder} is being written or removed already. Wait until that is"
+            " done, then try again."
+        ),
+        ErrorCode.COPY_WRITE_FAILED: (
+            "Writing to {folder} failed: {reason}. Check that the drive is connected and sound and"
+            " prepare the model again, or choose another drive for the copy."
+        ),
+        ErrorCode.COPY_MISWRITTEN: (
+            "{file} reads back with other bytes than were written, so the drive or the RAM is"
+            " failing. Choose another drive for the copy, and have both tested."
+        ),
+        ErrorCode.COPY_LOST: (
+            "The copy of {folder} was prepared, but is not there any more. Check that its drive is"
+            " connected, then load the model again."
         ),
         ErrorCode.ENGINE_MISSING: (
             "The part that runs models cannot be started: {reason}. Install the program again."

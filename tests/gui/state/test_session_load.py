@@ -122,7 +122,7 @@ class TestLoad:
         )
         answer_plan(client, eight)
         assert open_session.error is not None
-        assert open_session.error.code is ErrorCode.PREPARE_FAILED
+        assert open_session.error.code is ErrorCode.COPY_LOST
         assert client.count(PrepareModel) == 1
 
     @pytest.mark.parametrize("kind", [None, PlanKind.FOUR_BIT])

@@ -144,7 +144,8 @@ def test_replacing_syncs_before_it_renames_and_the_folder_after(
         (errno.EDQUOT, ErrorCode.DISK_FULL),
         (errno.EROFS, ErrorCode.DISK_NOT_WRITABLE),
         (errno.EFBIG, ErrorCode.DISK_NOT_WRITABLE),
-        (errno.EIO, ErrorCode.PREPARE_FAILED),
+        (errno.EIO, ErrorCode.COPY_WRITE_FAILED),
+        (errno.ENODEV, ErrorCode.COPY_WRITE_FAILED),
     ],
 )
 def test_disk_error_tells_the_kinds_apart(tmp_path: Path, number: int, code: ErrorCode) -> None:
@@ -284,7 +285,7 @@ def test_remove_prepared_waits_for_nobody(tmp_path: Path) -> None:
     with FolderLock(target):
         with pytest.raises(LarderError) as caught:
             remove_prepared(str(target))
-        assert caught.value.code is ErrorCode.PREPARE_FAILED
+        assert caught.value.code is ErrorCode.COPY_BUSY
     remove_prepared(str(target))
     assert [item.name for item in target.iterdir()] == ["mine"]
 

@@ -183,7 +183,8 @@ def test_prepare_with_an_error_of_the_drive_fails_by_name(
 
     monkeypatch.setattr(prepare, "write_file", fail)
     error = refusal(lambda: prepare_model(source, Q8, str(target)))
-    assert error.code is ErrorCode.PREPARE_FAILED
+    assert error.code is ErrorCode.COPY_WRITE_FAILED
+    assert error.parameters == {"folder": str(target), "reason": "Input/output error"}
 
 
 def test_prepare_that_reads_back_wrong_bytes_keeps_nothing_of_them(
@@ -191,8 +192,8 @@ def test_prepare_that_reads_back_wrong_bytes_keeps_nothing_of_them(
 ) -> None:
     monkeypatch.setattr(prepare, "verified_file", lambda *rest: None)
     error = refusal(lambda: prepare_model(source, Q8, str(target)))
-    assert error.code is ErrorCode.PREPARE_FAILED
-    assert "reads back" in str(error.parameters["reason"])
+    assert error.code is ErrorCode.COPY_MISWRITTEN
+    assert str(error.parameters["file"]).startswith(str(target))
     assert not list(target.glob("*.safetensors"))
 
 
@@ -200,8 +201,8 @@ def test_prepare_twice_at_once_refuses_the_second(source: Inspection, target: Pa
     target.mkdir(parents=True)
     with FolderLock(target):
         error = refusal(lambda: prepare_model(source, Q8, str(target)))
-    assert error.code is ErrorCode.PREPARE_FAILED
-    assert "another preparation" in str(error.parameters["reason"])
+    assert error.code is ErrorCode.COPY_BUSY
+    assert error.parameters == {"folder": str(target)}
     prepare_model(source, Q8, str(target))
 
 
@@ -250,7 +251,8 @@ def test_prepare_of_a_broken_model_tells_its_first_problem(
 
 def test_prepare_into_another_published_format_is_refused(source: Inspection, target: Path) -> None:
     error = refusal(lambda: prepare_model(source, WeightFormat.F32, str(target)))
-    assert error.code is ErrorCode.PREPARE_FAILED
+    assert error.code is ErrorCode.SETTING_INVALID
+    assert (error.parameters["found"], error.parameters["expected"]) == ("f32", "bf16")
 
 
 def test_prepare_of_weights_that_are_no_numbers_names_the_expert(
