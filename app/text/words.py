@@ -77,6 +77,11 @@ class ChatWords:
     THOUGHT = Word("Thought")
     STOPPED_THINKING = Word("Stopped while thinking")
     READING = Word("Reading your question")
+    NO_ANSWER = Word("The model ended without an answer. Write another one, or ask in other words.")
+    NO_ROOM_TO_ANSWER = Word(
+        "The limit of tokens per answer was reached before the answer began. Raise it in the"
+        " settings and write another answer."
+    )
     STOPPED = Word("stopped")
     LENGTH = Word("stopped at the limit of tokens per answer")
     CONTEXT_FULL = Word("the context is full: start a new chat or load with a longer context")

@@ -17,6 +17,12 @@ from app.views.pieces import button, label, remove
 from app.views.plain_text import LongText
 from runtime.protocol.chat import GenerationStats
 
+_WITHOUT_ANSWER = {
+    AnswerEnd.FINISHED: ChatWords.NO_ANSWER,
+    AnswerEnd.LENGTH: ChatWords.NO_ROOM_TO_ANSWER,
+}
+"""What is said of an answer without words, by its end; others say enough themselves."""
+
 
 class AnswerView(MessageView):
     """One answer, growing while it is written.
@@ -39,6 +45,9 @@ class AnswerView(MessageView):
         self._thinking: LongText | None = None
         self._body = self._make_body()
         self._column.addWidget(self._body)
+        self._without_answer = label("", is_wrapping=True)
+        self._without_answer.hide()
+        self._column.addWidget(self._without_answer)
         self._line = label("", "dim", is_wrapping=True)
         below = QHBoxLayout()
         below.setSpacing(8)
@@ -114,9 +123,10 @@ class AnswerView(MessageView):
     def _fold_name(self) -> str:
         """Return what the fold of the thinking says."""
         message = self._message
-        if not message.text:
-            is_growing = message.end is AnswerEnd.GROWING
-            return ChatWords.THINKING if is_growing else ChatWords.STOPPED_THINKING
+        if not message.text and message.end is AnswerEnd.GROWING:
+            return ChatWords.THINKING
+        if not message.text and message.end is not AnswerEnd.FINISHED:
+            return ChatWords.STOPPED_THINKING
         if message.stats is None or not message.stats.thinking_s:
             return ChatWords.THOUGHT
         return phrases.thought_for(message.stats.thinking_s)
@@ -162,6 +172,9 @@ class AnswerView(MessageView):
             parts += [phrases.stats_line(message.stats), self._note(message.stats)]
             self._line.setToolTip(phrases.stats_tooltip(message.stats))
         self._line.setText(phrases.DOT.join(part for part in parts if part))
+        missing = "" if message.text.strip() else _WITHOUT_ANSWER.get(message.end, "")
+        self._without_answer.setText(missing)
+        self._without_answer.setVisible(bool(missing))
         self._actions.show()
         self._actions.show_variants(message.variant_index, message.num_variants)
 

@@ -30,6 +30,14 @@ from runtime.protocol.values import Tier
 
 _HELP = "Type a message. /new begins again, /quit or Ctrl+D leaves, Ctrl+C stops an answer."
 
+_WITHOUT_ANSWER = {
+    FinishReason.STOP: "The model ended without an answer. Ask again, or in other words.",
+    FinishReason.LENGTH: (
+        "The limit was reached before the answer began. Raise --max-tokens and ask again."
+    ),
+}
+"""What is said of an answer without words."""
+
 
 @dataclasses.dataclass(slots=True)
 class Answer:
@@ -164,6 +172,8 @@ def _tell_stats(answer: Answer) -> None:
     stats = answer.stats
     if stats is None:
         return
+    if not answer.text.strip() and answer.reason in _WITHOUT_ANSWER:
+        tell(_WITHOUT_ANSWER[answer.reason])
     parts = [
         f"{stats.generated_tokens} tokens",
         f"{stats.decode_tokens_per_s:.1f} tokens/s",

@@ -300,6 +300,39 @@ def test_answer_stopped_while_thinking_says_so(messages: MessageList) -> None:
     assert fold.text() == "Stopped while thinking"
 
 
+@pytest.mark.parametrize("thinking", ["", "hm"])
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (AnswerEnd.FINISHED, "The model ended without an answer. Write another one"),
+        (AnswerEnd.LENGTH, "The limit of tokens per answer was reached before the answer began."),
+        (AnswerEnd.STOPPED, ""),
+        (AnswerEnd.CUT_OFF, ""),
+    ],
+)
+def test_answer_without_words_says_so_and_what_to_do(
+    messages: MessageList, end: AnswerEnd, said: str, thinking: str
+) -> None:
+    growing = answer("", end=AnswerEnd.GROWING, thinking=thinking)
+    messages.show_messages([question("q"), growing], is_other_chat=True)
+    view = answer_view(messages)
+    line = view._without_answer
+    assert line.isHidden()
+    messages.grow(answer("\n", end=end, thinking=thinking))
+    assert line.isHidden() == (not said)
+    assert line.text().startswith(said)
+    assert not view._actions.isHidden()
+    messages.grow(answer("Yes.", end=end, thinking=thinking))
+    assert line.isHidden()
+
+
+def test_answer_that_is_only_a_finished_thought_was_not_stopped(messages: MessageList) -> None:
+    messages.show_messages([question("q"), answer("", thinking="hm")], is_other_chat=True)
+    fold = answer_view(messages)._fold
+    assert fold is not None
+    assert fold.text() == "Thought"
+
+
 def test_later_rows_that_are_wider_widen_the_whole_table(
     messages: MessageList, qtbot: QtBot
 ) -> None:

@@ -56,6 +56,28 @@ def test_conversation_answers_each_line_until_told_to_quit(tmp_path: Path) -> No
     assert errors.count("tokens/s") == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "text", "said"),
+    [
+        ((), "", "The model ended without an answer. Ask again, or in other words."),
+        (("--max-tokens", "1"), "\n \n", "Raise --max-tokens and ask again."),
+        ((), "yes", None),
+    ],
+)
+def test_answer_without_words_says_so_and_what_to_do(
+    tmp_path: Path, options: tuple[str, ...], text: str, said: str | None
+) -> None:
+    path = tmp_path / "script.json"
+    path.write_bytes(msgspec.json.encode(Script(answers=(text,), load_s=0)))
+    with start("chat", str(tmp_path), *options, "--prompt", "hello", script=path) as process:
+        _, errors = process.communicate("", TIMEOUT_S)
+    assert process.returncode == 0
+    assert "tokens/s" in errors
+    told = [line for line in errors.splitlines() if "sk again" in line]
+    assert len(told) == (said is not None)
+    assert said is None or told[0].endswith(said)
+
+
 def test_conversation_with_a_failing_answer_goes_on(tmp_path: Path) -> None:
     with start("chat", str(tmp_path)) as process:
         output, errors = process.communicate("script: fail\nscript: say two\n", TIMEOUT_S)
