@@ -5,12 +5,17 @@ from collections.abc import Iterable, Sequence
 
 from runtime.tokenizer.channels import CHANNEL, CHANNEL_MARKS, MESSAGE, ChannelSeparator
 from runtime.tokenizer.separation import Parted, Separator
+from runtime.tokenizer.spoken import RESPONSE, THOUGHT, SpokenSeparator
 from runtime.tokenizer.stream import DecodeStream, DecodeTable
 from runtime.tokenizer.tags import TAGS, THINKING_TAGS, TagSeparator
 
 
-def separator_of(*, has_channels: bool, opened_by: str = "") -> Separator:
+def separator_of(
+    *, has_channels: bool, opened_by: str = "", is_announced: bool = False
+) -> Separator:
     """Return what parts one answer."""
+    if is_announced:
+        return SpokenSeparator()
     return ChannelSeparator() if has_channels else TagSeparator(opened_by)
 
 
@@ -22,11 +27,12 @@ def opening_tag(tail: str) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AnswerMarks:
-    """How a model marks its thinking: in channels if its template has them, else with tags."""
+    """How a model marks its thinking: in channels or words if its template has them, or tags."""
 
     has_channels: bool
     shown_ids: frozenset[int]
     """Special tokens that are markers, or the beginning of one."""
+    is_announced: bool = False
 
     @classmethod
     def of(cls, table: DecodeTable, template: str) -> "AnswerMarks":
@@ -39,7 +45,7 @@ class AnswerMarks:
             if (name := table.tokenizer.id_to_token(token_id))
             and any(mark.startswith(name) for mark in marks)
         }
-        return cls(has_channels, frozenset(shown))
+        return cls(has_channels, frozenset(shown), THOUGHT in template and RESPONSE in template)
 
 
 class AnswerStream:

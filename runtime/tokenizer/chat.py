@@ -179,7 +179,11 @@ class ChatTokenizer:
         """Return a new stream that parts the ids of one answer; see ``Prompt.opened_by``."""
         return AnswerStream(
             self._table.stream(self._marks.shown_ids, frozenset(self.eos_ids)),
-            separator_of(has_channels=self._marks.has_channels, opened_by=opened_by),
+            separator_of(
+                has_channels=self._marks.has_channels,
+                opened_by=opened_by,
+                is_announced=self._marks.is_announced,
+            ),
         )
 
     def _place(self, messages: Sequence[ChatMessage], add_generation_prompt: bool) -> PlacedPrompt:

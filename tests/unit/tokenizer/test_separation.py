@@ -1,6 +1,7 @@
 """Thinking and answer parted: the same however the text is cut, and without any marker."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,10 +11,14 @@ from tokenizers import AddedToken, Tokenizer
 from runtime.tokenizer.answer import AnswerMarks, AnswerStream, opening_tag, separator_of
 from runtime.tokenizer.channels import CHANNEL_MARKS
 from runtime.tokenizer.separation import Parted, Separator
+from runtime.tokenizer.spoken import ANNOUNCEMENTS
 from runtime.tokenizer.stream import DecodeTable
 from runtime.tokenizer.tags import TAGS, THINKING_TAGS
 from tests.support import tiny_tokenizers as tiny
 
+GRANITE_3_3 = (
+    Path(__file__).parents[2] / "golden/chat-templates/ibm-granite-granite-3.3-2B-Instruct.jinja"
+)
 HARMONY = (
     "<|channel|>analysis<|message|>We think.\n<|end|><|start|>assistant"
     "<|channel|>commentary to=functions.look <|constrain|>json<|message|>{}<|end|>"
@@ -32,11 +37,17 @@ def tagged(text: str, opened_by: str = "") -> Parted:
     return parted(separator_of(has_channels=False, opened_by=opened_by), [text])
 
 
+def announced(text: str) -> Parted:
+    return parted(separator_of(has_channels=False, is_announced=True), [text])
+
+
 def in_channels(text: str) -> Parted:
     return parted(separator_of(has_channels=True), [text])
 
 
-@pytest.mark.parametrize("marks", [TAGS, CHANNEL_MARKS], ids=["tags", "channels"])
+@pytest.mark.parametrize(
+    "marks", [TAGS, CHANNEL_MARKS, ANNOUNCEMENTS], ids=["tags", "channels", "words"]
+)
 def test_markers_never_overlap(marks: tuple[str, ...]) -> None:
     for one, other in itertools.product(marks, repeat=2):
         assert one[0] not in other[1:]
@@ -220,3 +231,60 @@ def test_answer_stream_of_another_family_has_no_channels() -> None:
 
 def test_answer_stream_character_cut_in_bytes_arrives_whole() -> None:
     assert streamed(tiny.byte_level(), "", "<think>😀</think>猫") == Parted("😀", "猫")
+
+
+THOUGHT, RESPONSE = "Here is my thought process:", "Here is my response:"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Paris.", Parted("", "Paris.")),
+        ("  \nParis. ", Parted("", "  \nParis. ")),
+        (" \n", Parted("", " \n")),
+        ("", Parted()),
+        (f"{THOUGHT}\nhm\nso\n\n{RESPONSE}\n\nParis.\n", Parted("hm\nso", "Paris.\n")),
+        (f"\n{THOUGHT} hm {RESPONSE} Paris.", Parted("hm", "Paris.")),
+        ("Here's my thought process: a Here's my response: b", Parted("a", "b")),
+        (f"{THOUGHT} hm", Parted("hm", "")),
+        (f"{THOUGHT} hm {RESPONSE}", Parted("hm", "")),
+        (f"{THOUGHT} hm {RESPONSE} \n", Parted("hm", "")),
+        (f"{THOUGHT} hm. Here is my resp", Parted("hm. Here is my resp", "")),
+        (f"{RESPONSE} Paris.", Parted("", "Paris.")),
+        (f"{THOUGHT} a {THOUGHT} b {RESPONSE} c", Parted(f"a {THOUGHT} b", "c")),
+        (f"{THOUGHT} a {RESPONSE} {RESPONSE} c", Parted("a", f"{RESPONSE} c")),
+        (f"{THOUGHT} a {RESPONSE} c {RESPONSE} d", Parted("a", f"c {RESPONSE} d")),
+        (f"{THOUGHT} a {RESPONSE} c {THOUGHT} d", Parted("a", f"c {THOUGHT} d")),
+        (f"Well. {THOUGHT} a", Parted("", f"Well. {THOUGHT} a")),
+        ("Here is my", Parted("", "Here is my")),
+    ],
+)
+def test_announced_thinking_is_parted_and_the_words_are_gone(text: str, expected: Parted) -> None:
+    assert announced(text) == expected
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_announced_thinking_is_parted_alike_over_any_cut(data: st.DataObject) -> None:
+    words = (*ANNOUNCEMENTS, "Here is", " my ", "\n", " ", "response", "H", "<think>", ":", "x")
+    text = "".join(data.draw(st.lists(st.sampled_from(words), max_size=8)))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=12)))
+    pieces = [text[begin:end] for begin, end in itertools.pairwise((0, *cuts, len(text)))]
+    separator = separator_of(has_channels=False, is_announced=True)
+    assert parted(separator, pieces) == announced(text)
+
+
+def test_thinking_is_announced_where_the_template_says_so() -> None:
+    """Granite 3.2 tells its model these words; the template of 3.3 asks for tags instead."""
+    table = DecodeTable(tiny.byte_level())
+    words = f"Write your thoughts after '{THOUGHT}' and write your response after '{RESPONSE}'"
+    assert AnswerMarks.of(table, words).is_announced
+    assert not AnswerMarks.of(table, f"Write your thoughts after '{THOUGHT}'").is_announced
+    template = GRANITE_3_3.read_text(encoding="utf-8")
+    assert not AnswerMarks.of(table, template).is_announced
+    separator = separator_of(has_channels=False, is_announced=True)
+    assert not separator.is_thinking
+    separator.feed(THOUGHT)
+    assert separator.is_thinking
+    separator.feed(RESPONSE)
+    assert not separator.is_thinking

@@ -134,6 +134,24 @@ def test_answer_stream_parts_the_ids_of_an_answer(tmp_path: Path) -> None:
         assert whole + stream.finish() == Parted(THINKING, "Paris")
 
 
+def test_answer_stream_parts_what_the_template_has_announced(tmp_path: Path) -> None:
+    """As Granite 3.2 is told to; its ids are kept where the template leaves the thinking out."""
+    words = (
+        "{# Write your thoughts after 'Here is my thought process:' and write your response after"
+        " 'Here is my response:' #}"
+    )
+    chat = load(tmp_path, words + FORGETTING)
+    ids = spelled("Here is my thought process:\nthe cat is\n\nHere is my response:\n\nParis")
+    stream = chat.answer_stream()
+    whole = Parted()
+    for token_id in ids:
+        whole += stream.push([token_id])
+    assert whole + stream.finish() == Parted("the cat is", "Paris")
+    second = chat.prompt([user("a"), answer("Paris", ids, "the cat is"), user("b")])
+    assert has_run(second.ids, ids[-len("Paris") :])
+    assert not has_run(second.ids, ids)
+
+
 def test_answer_stream_end_token_that_is_not_special_is_not_shown(tmp_path: Path) -> None:
     name = tiny.NOT_SPECIAL[0]
     folder = tiny.write_folder(tmp_path, tiny.byte_level(), TELLING, eos_token=name)
