@@ -99,9 +99,14 @@ class _Case:
 
     @property
     def wanted_context_tokens(self) -> int:
-        """What was asked for, within what the model can; else the default."""
-        wanted = self.asked_context_tokens or DEFAULT_CONTEXT_TOKENS
-        return min(wanted, self.spec.max_context_tokens)
+        """What was asked for, within what the model can; else the default.
+
+        Who asks for nothing gets no context for which short chats are computed otherwise.
+        """
+        asked = self.asked_context_tokens
+        if not asked:
+            return min(DEFAULT_CONTEXT_TOKENS, self.spec.original_context_tokens)
+        return min(asked, self.spec.max_context_tokens)
 
     @property
     def dense_format(self) -> WeightFormat:

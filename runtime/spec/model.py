@@ -7,7 +7,7 @@ from runtime.protocol.values import WeightFormat
 from runtime.spec.attention import AnyAttention
 from runtime.spec.blocks import SILU, Activation, NormSpec, Routing, Scales
 from runtime.spec.naming import Naming
-from runtime.spec.rope import RopeSpec
+from runtime.spec.rope import LongScaling, RopeSpec
 
 NO_SCALES = Scales()
 NO_ROUTING = Routing(top_k=0)
@@ -67,3 +67,10 @@ class ModelSpec:
         """The different rotary positions of all layers, in the order of their first layer."""
         ropes = (attention.rope for attention in self.attention)
         return tuple(dict.fromkeys(rope for rope in ropes if rope is not None))
+
+    @property
+    def original_context_tokens(self) -> int:
+        """Up to this context positions are turned as in the shortest; beyond, all are otherwise."""
+        scalings = (rope.scaling for rope in self.ropes)
+        originals = [each.original_tokens for each in scalings if isinstance(each, LongScaling)]
+        return min([self.max_context_tokens, *originals])

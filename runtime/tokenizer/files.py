@@ -93,7 +93,13 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return ""
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise LarderError(
+            ErrorCode.TOKENIZER_INVALID,
+            file=str(path),
+            reason=f"it is not UTF-8 text from byte {error.start} on",
+        ) from error
+    except OSError as error:
         raise LarderError(ErrorCode.TOKENIZER_INVALID, file=str(path), reason=str(error)) from error
 
 

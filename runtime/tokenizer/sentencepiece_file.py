@@ -44,7 +44,7 @@ def read_sentencepiece(data: bytes, *, is_prefixed_everywhere: bool) -> "Tokeniz
     from tokenizers import AddedToken
 
     model = _parse(data)
-    names = [piece.piece for piece in model.pieces]
+    names = _names(model)
     _check(names, model.trainer_spec.model_type, model.trainer_spec.unk_id)
     if model.pieces[model.trainer_spec.unk_id].type == PieceKind.CONTROL:
         raise ValueError("its unknown piece is a control piece")
@@ -58,6 +58,22 @@ def read_sentencepiece(data: bytes, *, is_prefixed_everywhere: bool) -> "Tokeniz
         ]
     )
     return tokenizer
+
+
+def _names(model: Any) -> list[str]:  # noqa: ANN401 (a message class made at run time)
+    """Return the texts of all pieces; the library hands on what is none as bytes, or raises."""
+    names: list[str] = []
+    for number, piece in enumerate(model.pieces):
+        try:
+            name = piece.piece
+        except UnicodeDecodeError:
+            name = None
+        match name:
+            case str():
+                names.append(name)
+            case _:
+                raise ValueError(f"piece number {number} of its vocabulary is not UTF-8 text")
+    return names
 
 
 def _check(names: list[str], kind: int, unknown_id: int) -> None:

@@ -13,8 +13,10 @@ from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.machine import DeviceReport
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, ReasonCode
 from runtime.protocol.values import Budgets, Tier, WeightFormat
+from runtime.spec.attention import AttentionSpec
 from runtime.spec.footprint import policy_bytes, ram_experts_bytes, staging_slots
 from runtime.spec.model import ModelSpec
+from runtime.spec.rope import LongScaling
 from runtime.spec.tensors import PAGE_BYTES, expert_layout
 from tests.support.plan_cases import FOLDER, GIB, facts, machine, report, spec
 
@@ -368,3 +370,20 @@ def test_plan_of_experts_published_in_few_bits_copies_them_or_takes_fewer(
     for plan in rest:
         assert not plan.is_exact
         assert plan.bytes_to_write < exact.bytes_to_write
+
+
+@pytest.mark.parametrize(
+    ("original_tokens", "asked", "expected"),
+    [(4096, 0, 4096), (4096, 6000, 6000), (4096, 1000, 1000), (16384, 0, 8192)],
+)
+def test_plan_takes_no_longer_context_than_the_original_unless_asked(
+    original_tokens: int, asked: int, expected: int
+) -> None:
+    """Beyond it LongRoPE turns all positions otherwise, those of short chats too."""
+    scaling = LongScaling((1.0,) * 32, (2.0,) * 32, original_tokens, 1.0, 1.0)
+    attention = MODEL.attention[0]
+    assert isinstance(attention, AttentionSpec)
+    assert attention.rope is not None
+    long = dataclasses.replace(attention, rope=dataclasses.replace(attention.rope, scaling=scaling))
+    of = dataclasses.replace(MODEL, attention=(*MODEL.attention[1:], long))
+    assert {plan.context_tokens for plan in plans(of, context_tokens=asked)} == {expected}

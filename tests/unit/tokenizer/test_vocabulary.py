@@ -246,6 +246,13 @@ def with_pieces(*names: str) -> bytes:
     return model.SerializeToString()
 
 
+def with_piece_of(data: bytes) -> bytes:
+    """A vocabulary whose first piece has these four bytes."""
+    model = MESSAGES.ModelProto.FromString(trained("bpe"))
+    model.pieces[0].piece = "four"
+    return bytes(model.SerializeToString()).replace(b"four", data, 1)
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -258,6 +265,9 @@ def with_pieces(*names: str) -> bytes:
         (changed(unk_id=1), "unknown piece is a control piece"),
         (with_pieces("bread", "bread"), "twice"),
         (with_pieces("z" * 600), "a piece of 600 characters"),
+        (with_piece_of(b"\xff\xfe\xff\xfe"), "piece number 0 of its vocabulary is not UTF-8 text"),
+        (with_piece_of(b"\xed\xa0\x80\x80"), "piece number 0 of its vocabulary is not UTF-8 text"),
+        (with_piece_of(b"cut\xc3"), "piece number 0 of its vocabulary is not UTF-8 text"),
         (changed(precompiled_charsmap=b"x"), "precompiled_charsmap"),
         (changed(precompiled_charsmap=b"\x04\0\0\0abcd"), "its tables are broken"),
     ],
@@ -271,6 +281,9 @@ def with_pieces(*names: str) -> bytes:
         "control",
         "twice",
         "long",
+        "no-text",
+        "surrogate",
+        "cut-letter",
         "map",
         "panic",
     ],
