@@ -60,9 +60,8 @@ out here, so that the figures tell of the weights.
 
 """
 _BETWEEN = f"""
-{_NONE}: experts that are stacked in one tensor are not published so, and for `kimi_k25`, which is
-`deepseek_v3` under other names, transformers has no class to compare with. Experts of `gpt_oss` in
-MXFP4 are kept as published as well.
+{_NONE}: experts that are stacked in one tensor are not published so. Experts of `gpt_oss` in MXFP4
+are kept as published as well.
 Of `gemma4`, `kimi_k25` and `qwen3_vl_moe` the language model is computed, pictures are not read.
 Prepared copies in fewer bits are rounded, and [weight formats](formats.md) says how.
 
@@ -179,7 +178,7 @@ def _stored(folder: Path, weight_format: str) -> tuple[Path, Path] | None:
     tensors = load_file(folder / "model.safetensors")
     copy = folder.with_name(f"{folder.name}-{weight_format}")
     if weight_format not in _PLAIN:
-        if any(tensor.ndim == 3 for tensor in tensors.values()):
+        if any(tensor.ndim == 3 and "vision" not in name for name, tensor in tensors.items()):
             return None
         if weight_format == _EIGHT_BITS:
             return both_folders(folder, copy)

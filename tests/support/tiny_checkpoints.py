@@ -55,7 +55,26 @@ def write_checkpoint(folder: Path, variant: TinyVariant, num_layers: int, seed: 
         bos_token_id=0, eos_token_id=1, do_sample=True, temperature=0.7
     )
     model.save_pretrained(folder)
+    if variant.model_type == "kimi_k25":
+        _rename_layers(folder)
     write_tokenizer(folder)
+
+
+def _rename_layers(folder: Path) -> None:
+    """Call the layers as they are published.
+
+    WORKAROUND: transformers 5.24 saves those of Kimi K2.5's language model as ``blocks``, as if
+    they were of what sees, and reads them under both names. Can go when it saves what it was given.
+    """
+    from safetensors.torch import load_file, save_file
+
+    path = folder / "model.safetensors"
+    body = "language_model.model."
+    renamed = {
+        name.replace(f"{body}blocks.", f"{body}layers."): tensor
+        for name, tensor in load_file(path).items()
+    }
+    save_file(renamed, path, {"format": "pt"})
 
 
 def reference_model(folder: Path) -> Any:

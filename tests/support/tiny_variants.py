@@ -209,6 +209,7 @@ BASE: dict[str, dict[str, Any]] = {
 }
 """What a family's tiny configs have beside the common values of every checkpoint."""
 BASE["gemma4"] = BASE["gemma4_text"]
+BASE["kimi_k25"] = {**BASE["deepseek_v3"], "tie_word_embeddings": False}
 BASE["qwen3_vl_moe"] = {**BASE["qwen3_moe"], "moe_intermediate_size": 24}
 SIGHT: dict[str, dict[str, Any]] = {
     "gemma4": {
@@ -219,6 +220,14 @@ SIGHT: dict[str, dict[str, Any]] = {
         "num_key_value_heads": 2,
         "head_dim": 8,
         "position_embedding_size": 16,
+    },
+    "kimi_k25": {
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "pos_emb_height": 4,
+        "pos_emb_width": 4,
     },
     "qwen3_vl_moe": {
         "depth": 1,
@@ -389,6 +398,7 @@ VARIANTS = {
         ),
         TinyVariant("gemma4_text_dense", "gemma4_text", (("enable_moe_block", False),)),
         TinyVariant("gemma4", "gemma4"),
+        TinyVariant("kimi_k25", "kimi_k25", (("rope_parameters", _YARN_LATENT),)),
         TinyVariant("qwen3_vl_moe", "qwen3_vl_moe"),
         TinyVariant("gpt_oss", "gpt_oss"),
         TinyVariant(

@@ -199,7 +199,7 @@ GEMMA4_TEXT = Family(
 GEMMA4 = wrapped(
     GEMMA4_TEXT,
     model_type="gemma4",
-    architecture="Gemma4ForConditionalGeneration",
+    architectures=("Gemma4ForConditionalGeneration",),
     text_types=(GEMMA4_TEXT.model_type,),
     naming=Naming(body="model.language_model"),
 )

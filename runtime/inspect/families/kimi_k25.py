@@ -7,7 +7,7 @@ from runtime.spec.naming import Naming
 KIMI_K25 = wrapped(
     DEEPSEEK_V3,
     model_type="kimi_k25",
-    architecture="KimiK25ForConditionalGeneration",
+    architectures=("KimiK25ForConditionalGeneration", "Kimi_K25ForConditionalGeneration"),
     text_types=("kimi_k2", "deepseek_v3"),
     naming=Naming(body="language_model.model", head="language_model.lm_head"),
 )

@@ -50,7 +50,7 @@ QWEN3_VL_MOE = wrapped(
         expert_part=expert_part,
     ),
     model_type=_MODEL_TYPE,
-    architecture="Qwen3VLMoeForConditionalGeneration",
+    architectures=("Qwen3VLMoeForConditionalGeneration",),
     text_types=(f"{_MODEL_TYPE}_text",),
     naming=Naming(body="model.language_model"),
 )

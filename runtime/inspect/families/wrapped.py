@@ -39,7 +39,7 @@ def wrapped(
     family: Family,
     *,
     model_type: str,
-    architecture: str,
+    architectures: tuple[str, ...],
     text_types: tuple[str, ...],
     naming: Naming,
 ) -> Family:
@@ -67,7 +67,7 @@ def wrapped(
 
     return Family(
         model_type=model_type,
-        architectures=frozenset({architecture}),
+        architectures=frozenset(architectures),
         read_spec=read_spec,
         dense_shapes=dense_shapes,
         expert_part=expert_part,
