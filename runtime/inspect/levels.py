@@ -120,8 +120,8 @@ def _gptq(stated: Mapping[str, object]) -> LevelScheme | str:
         return "the order of Marlin"
     if stated.get("pack_dtype", "int32") != "int32":
         return f"pack_dtype {spelled(stated['pack_dtype'])}"
-    exceptions = stated.get("dynamic")
-    if isinstance(exceptions, dict) and any(not key.startswith("-:") for key in exceptions):
+    exceptions = stated.get("dynamic") or {}
+    if not isinstance(exceptions, dict) or any(not key.startswith("-:") for key in exceptions):
         return "different schemes in one model (dynamic)"
     columns = _group_columns(stated.get("group_size"))
     if columns is None:

@@ -1,10 +1,13 @@
 """Folders by GPTQ and AWQ: what is read, what is refused by name, and what is missing in them."""
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from runtime.inspect.config import ConfigReader
 from runtime.inspect.folder import inspect_folder
@@ -74,6 +77,10 @@ def test_scheme_is_what_the_config_says(stated: object, scheme: LevelScheme | No
             {**GPTQ, "dynamic": {"+:.*": {"bits": 8}}},
             "gptq with different schemes in one model (dynamic)",
         ),
+        (
+            {**GPTQ, "dynamic": ["+:.*"]},
+            "gptq with different schemes in one model (dynamic)",
+        ),
         ({**GPTQ, "group_size": 48}, "gptq with group_size 48"),
         ({**GPTQ, "group_size": 0}, "gptq with group_size 0"),
         ({**GPTQ, "group_size": 1 << 21}, "gptq with group_size 2097152"),
@@ -94,6 +101,61 @@ def test_other_variants_are_refused_by_name(
     assert problem.code is ErrorCode.QUANTIZATION_UNSUPPORTED
     found = str(problem.parameters["method"]).replace("'", "")
     assert (found, problem.parameters["supported"]) == (method, READABLE)
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
+anything = scalars | st.lists(scalars, max_size=2) | st.dictionaries(st.text(max_size=4), scalars)
+fields = st.sampled_from([*GPTQ, *AWQ, "checkpoint_format", "dynamic", "w_bit", "pack_dtype"])
+
+
+@given(
+    base=st.sampled_from([GPTQ, GPTQ_EIGHT, GPTQ_ZEROS, AWQ]),
+    changes=st.dictionaries(fields, anything, max_size=4),
+)
+def test_config_with_anything_in_its_fields_is_read_or_refused_by_name(
+    base: Mapping[str, Any], changes: dict[str, Any]
+) -> None:
+    stated = {**base, **changes}
+    scheme = read_levels(ConfigReader({"quantization_config": stated}, "config.json"))
+    if stated["quant_method"] not in ("gptq", "awq"):
+        assert (scheme, refused_variant(stated)) == (None, "")
+        return
+    assert (scheme is None) == bool(refused_variant(stated))
+    if scheme is not None:
+        assert scheme.bits in (4, 8)
+        assert scheme.group_columns % 32 == 0
+        assert scheme.bits == 4 or scheme.is_centred
+
+
+parts = st.sampled_from([f"{UP}.{ending}" for ending in ("qweight", "qzeros", "scales", "g_idx")])
+dtypes = st.sampled_from(["I32", "F16", "F32", "U8", "BF16", "I64", "F8_E4M3"])
+sizes = st.lists(st.integers(0, 70), max_size=3).map(tuple)
+
+
+@settings(max_examples=30, deadline=None)
+@given(name=parts, dtype=dtypes, shape=sizes, is_awq=st.booleans())
+def test_part_of_any_type_and_shape_is_taken_or_named(
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    dtype: str,
+    shape: tuple[int, ...],
+    is_awq: bool,
+) -> None:
+    stated = AWQ if is_awq else GPTQ
+    size = {"U8": 1, "F8_E4M3": 1, "F16": 2, "BF16": 2, "I64": 8}.get(dtype, 4)
+    tensor = (dtype, shape, bytes(size * math.prod(shape)))
+    before: list[Tensor | None] = []
+
+    def change(tensors: dict[str, Tensor]) -> None:
+        before.append(tensors.get(name))
+        tensors[name] = tensor
+
+    folder = tmp_path_factory.mktemp("m")
+    problems = problems_of(write_levels(folder, stated, published_matrices(stated), change))
+    # None: AWQ has no such tensor, and another one more does no harm.
+    is_wrong = before[0] is not None and before[0][:2] != tensor[:2]
+    named = [problem.parameters["tensor"] for problem in problems]
+    assert named == ([name] if is_wrong else [])
 
 
 @pytest.mark.parametrize(
