@@ -34,12 +34,13 @@ from runtime.inspect.quantization import quantization_problems
 from runtime.inspect.report import describe_files, describe_spec, describe_weights
 from runtime.inspect.roles import Roles, assign_roles
 from runtime.inspect.scaled import read_scheme
-from runtime.inspect.shards import read_shards
+from runtime.inspect.shards import Shards, read_shards
 from runtime.inspect.weights import weight_problems
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import ModelReport
 from runtime.spec.model import ModelSpec
 
+_HEAD = "lm_head.weight"
 _NEVER_RUNS = (ErrorCode.ARCHITECTURE_UNSUPPORTED, ErrorCode.QUANTIZATION_UNSUPPORTED)
 """Who reads one of these should look for another model, and not for files that this one lacks."""
 
@@ -82,6 +83,7 @@ def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
         readable = family.quant_methods if family else frozenset[str]()
         problems += quantization_problems(config, place.names, readable)
     shards = read_shards(place.folder, place.names)
+    spec = _with_stored_head(spec, shards)
     schemes = read_scheme(config), read_levels(config)
     roles = assign_roles(family, spec, shards, *schemes) if family and spec else Roles()
     problems += weight_problems(place, shards, roles)
@@ -137,6 +139,18 @@ def _read_spec(
     eos_ids, problems = read_eos_ids(place.folder, config)
     problems += config.problems
     return family, dataclasses.replace(spec, eos_ids=eos_ids), problems
+
+
+def _with_stored_head(spec: ModelSpec | None, shards: Shards) -> ModelSpec | None:
+    """Return the spec of a model whose output matrix is stored although it is said to be tied.
+
+    What is stored is what the weights were trained with: where both matrices are the same it costs
+    memory alone, and where they are not the embedding would give nonsense.
+    """
+    if spec is None or not spec.is_tied:
+        return spec
+    is_stored = spec.naming.published(_HEAD) in shards.tensors
+    return dataclasses.replace(spec, is_tied=not is_stored)
 
 
 def _architecture(config: ConfigReader) -> str:

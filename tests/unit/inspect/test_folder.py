@@ -103,12 +103,14 @@ def test_inspect_of_tied_model_counts_the_embedding_once(tmp_path: Path) -> None
     assert one.report.notes == []
 
 
-def test_inspect_of_tied_model_with_stored_head_ignores_the_head(tmp_path: Path) -> None:
+def test_inspect_of_tied_model_with_stored_head_takes_the_head(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "m", TinyModel())
     edit_json(folder / "config.json", tie_word_embeddings=True)
     inspection = inspect_folder(str(folder))
     assert inspection.report.is_runnable
-    assert "lm_head.weight" not in inspection.tensors
+    assert inspection.spec is not None
+    assert not inspection.spec.is_tied
+    assert "lm_head.weight" in inspection.tensors
 
 
 def test_inspect_of_untied_model_without_head_names_the_head(tmp_path: Path) -> None:
