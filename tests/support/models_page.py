@@ -7,6 +7,7 @@ from their configs.
 
 import contextlib
 import dataclasses
+import json
 import re
 import shutil
 import tempfile
@@ -23,11 +24,8 @@ from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.reference import ReferenceKernels
 from runtime.protocol.errors import ErrorCode
 from tests.support.level_folders import STATED
-from tests.support.tiny_checkpoints import (
-    VOCABULARY_SIZE,
-    reference_model,
-    tiny_checkpoint,
-)
+from tests.support.packed_folders import write_packed, write_plain
+from tests.support.tiny_checkpoints import reference_model, tiny_checkpoint
 from tests.support.tiny_variants import VARIANTS
 
 ROOT = Path(__file__).parents[2]
@@ -35,8 +33,11 @@ PAGE = ROOT / "docs" / "models.md"
 CONFIGS = ROOT / "tests" / "golden" / "model-configs"
 _PLAIN = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 _EIGHT_BITS = "fp8"
+_INT4, _MXFP4 = "int4", "mxfp4"
 _LEVELS = ("gptq", "awq")
-FORMATS = (*_PLAIN, _EIGHT_BITS, *_LEVELS)
+FORMATS = (*_PLAIN, _EIGHT_BITS, _INT4, *_LEVELS, _MXFP4)
+_KEPT = (*_LEVELS, _MXFP4)
+"""Whose experts stay in few bits."""
 NUM_PROMPT_TOKENS = 40
 NUM_GREEDY_TOKENS = 64
 SEEDS = (0, 1, 2)
@@ -53,15 +54,15 @@ of the published ones, {len(SEEDS)} of different seeds, are stored in every form
 computed by Larder and by transformers, both in fp32: a prompt of {NUM_PROMPT_TOKENS} tokens in
 pieces, then {NUM_GREEDY_TOKENS} tokens one by one, each the likeliest. A cell has the greatest
 difference between two logits, and how many of the {NUM_GREEDY_TOKENS} tokens are those that
-transformers takes. Weights in fp8 have a scale for each block, those of GPTQ (symmetric) and AWQ
-have four bits; transformers computes what they stand for. Experts of GPTQ and AWQ stay in few bits,
-exactly as published; the kernels round what they are multiplied with to eight bits, which is left
-out here, so that the figures tell of the weights.
+transformers takes. Weights in fp8 have a scale for each block, those in int4 (compressed-tensors),
+of GPTQ (symmetric), AWQ and in MXFP4 have four bits; transformers computes what they stand for.
+Experts of GPTQ, AWQ and in MXFP4 stay in few bits, exactly as published; the kernels round what
+they are multiplied with to eight bits, which is left out here: the figures tell of the weights.
 
 """
 _BETWEEN = f"""
-{_NONE}: experts that are stacked in one tensor are not published so. Experts of `gpt_oss` in MXFP4
-are kept as published as well.
+{_NONE}: not read so. Experts that are stacked in one tensor are read as plain numbers, and in MXFP4
+for `gpt_oss` alone.
 Of `gemma4`, `kimi_k25` and `qwen3_vl_moe` the language model is computed, pictures are not read.
 Prepared copies in fewer bits are rounded, and [weight formats](formats.md) says how.
 
@@ -158,14 +159,24 @@ def _worst(root: Path, name: str, weight_format: str) -> Parity | None:
     """Return the worst of all seeds, None if the family's tensors cannot have the format."""
     measured = []
     for seed in SEEDS:
-        folders = _stored(tiny_checkpoint(root, name, seed=seed), weight_format)
+        folders = _folders(root, name, weight_format, seed)
         if folders is None:
             return None
         with _plain_activations(weight_format):
-            kernels = ReferenceKernels() if weight_format in _LEVELS else choose_kernels()
+            kernels = ReferenceKernels() if weight_format in _KEPT else choose_kernels()
             measured.append(_compare(*folders, seed, kernels))
     difference = max(each for each, _ in measured)
     return Parity(f"{difference:.0e}", min(count for _, count in measured))
+
+
+def _folders(root: Path, name: str, weight_format: str, seed: int) -> tuple[Path, Path] | None:
+    """Return a checkpoint in a format and one for transformers, None if nobody has such."""
+    if weight_format != _MXFP4:
+        return _stored(tiny_checkpoint(root, name, seed=seed), weight_format)
+    if name != "gpt_oss":
+        return None
+    packed = write_packed(root / f"packed-{seed}", seed)
+    return packed, write_plain(root / f"unpacked-{seed}", seed)
 
 
 def _stored(folder: Path, weight_format: str) -> tuple[Path, Path] | None:
@@ -173,6 +184,7 @@ def _stored(folder: Path, weight_format: str) -> tuple[Path, Path] | None:
     from safetensors.torch import load_file, save_file
 
     from tests.support.eight_bit_checkpoints import both_folders
+    from tests.support.int4_checkpoints import both_int4_folders
     from tests.support.level_checkpoints import both_level_folders
 
     tensors = load_file(folder / "model.safetensors")
@@ -182,6 +194,8 @@ def _stored(folder: Path, weight_format: str) -> tuple[Path, Path] | None:
             return None
         if weight_format == _EIGHT_BITS:
             return both_folders(folder, copy)
+        if weight_format == _INT4:
+            return both_int4_folders(folder, copy)
         return both_level_folders(folder, copy, STATED[weight_format])
     shutil.copytree(folder, copy)
     dtype = _PLAIN[weight_format]
@@ -194,7 +208,7 @@ def _stored(folder: Path, weight_format: str) -> tuple[Path, Path] | None:
 @contextlib.contextmanager
 def _plain_activations(weight_format: str) -> Iterator[None]:
     """Multiply grouped weights with activations as they are, which no kernel does."""
-    if weight_format not in _LEVELS:
+    if weight_format not in _KEPT:
         yield
         return
     with mock.patch("runtime.kernels.reference.as_input", lambda weight_format, x: x):
@@ -207,7 +221,9 @@ def _compare(folder: Path, reference: Path, seed: int, kernels: Kernels) -> tupl
 
     generator = torch.Generator().manual_seed(seed)
     shape = (NUM_PROMPT_TOKENS,)
-    ids: list[int] = torch.randint(3, VOCABULARY_SIZE, shape, generator=generator).tolist()
+    config = json.loads((folder / "config.json").read_text())
+    num_words: int = config.get("text_config", config)["vocab_size"]
+    ids: list[int] = torch.randint(3, num_words, shape, generator=generator).tolist()
     with open_bench(folder, kernels) as bench:
         rows = [bench.feed_in_chunks(ids, [11, 2])]
         for _ in range(NUM_GREEDY_TOKENS):

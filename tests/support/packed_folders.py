@@ -92,3 +92,23 @@ def write_packed(folder: Path, seed: int = 0, *, is_indexed: bool = False) -> Pa
         weight_map = dict.fromkeys(tensors, "model.safetensors")
         write_json(folder / "model.safetensors.index.json", {"weight_map": weight_map})
     return folder
+
+
+def write_plain(folder: Path, seed: int) -> Path:
+    """Write what the packed folder of a seed stands for, in f32 as transformers stores it."""
+    folder.mkdir()
+    tensors: dict[str, Tensor] = {}
+    packed = packed_tensors(seed)
+    for name, (dtype, shape, data) in packed.items():
+        stem = name.removesuffix("_blocks")
+        if name.endswith("_scales"):
+            continue
+        if stem != name:
+            turned = np.ascontiguousarray(weights_of(packed, stem).transpose(0, 2, 1))
+            tensors[stem] = ("F32", turned.shape, turned.tobytes())
+        else:
+            tensors[name] = (dtype, shape, data)
+    write_safetensors(folder / "model.safetensors", tensors)
+    config = {name: value for name, value in CONFIG.items() if name != "quantization_config"}
+    write_json(folder / "config.json", config)
+    return folder

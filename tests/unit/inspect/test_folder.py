@@ -1,6 +1,7 @@
 """Inspecting good folders: what is found, stated and named."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -89,6 +90,19 @@ def test_inspect_report_states_sizes_and_counts(folder: Path) -> None:
         "qwen3_moe",
         "apache-2.0",
     )
+
+
+def test_inspect_and_read_behind_a_path_longer_than_a_name_can_be(tmp_path: Path) -> None:
+    """Longer than the 260 signs of older Windows; such paths come with hub caches in deep homes."""
+    deep = tmp_path.joinpath(*(f"{number}-" + "ü" * 60 for number in range(12)))
+    deep.mkdir(parents=True)
+    inspection = inspect_folder(str(write_checkpoint(deep / "m")))
+    assert len(str(deep)) > 700
+    assert inspection.report.is_runnable
+    assert inspection.report.folder == str(deep / "m")
+    entry = inspection.tensors["model.norm.weight"]
+    with Path(entry.file).open("rb") as file:
+        assert os.fstat(file.fileno()).st_size > entry.offset_bytes
 
 
 def test_inspect_of_tied_model_counts_the_embedding_once(tmp_path: Path) -> None:

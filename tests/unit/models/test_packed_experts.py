@@ -1,7 +1,6 @@
 """A gpt-oss folder in MXFP4 equals transformers' model of the numbers that it stands for."""
 
 import contextlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -16,35 +15,14 @@ from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ExpertId
 from runtime.store.checkpoint import CheckpointStore
 from runtime.store.prepared import PreparedStore
-from tests.support.checkpoint_folders import Tensor, write_safetensors
 from tests.support.model_bench import open_bench
-from tests.support.packed_folders import CONFIG, packed_tensors, weights_of, write_packed
+from tests.support.packed_folders import write_packed, write_plain
 from tests.support.tiny_checkpoints import reference_model
 
 TOLERANCE = 1e-4
 ROUNDING_SHARE = 0.03
 """Of the logits' deviation: what eight bits of the activations may change, root mean square."""
 PROMPT = torch.randint(3, 256, (40,), generator=torch.Generator().manual_seed(5)).tolist()
-
-
-def write_plain(folder: Path, seed: int) -> Path:
-    """Write what the packed folder of a seed stands for, in f32 as transformers stores it."""
-    folder.mkdir()
-    tensors: dict[str, Tensor] = {}
-    packed = packed_tensors(seed)
-    for name, (dtype, shape, data) in packed.items():
-        stem = name.removesuffix("_blocks")
-        if name.endswith("_scales"):
-            continue
-        if stem != name:
-            turned = np.ascontiguousarray(weights_of(packed, stem).transpose(0, 2, 1))
-            tensors[stem] = ("F32", turned.shape, turned.tobytes())
-        else:
-            tensors[name] = (dtype, shape, data)
-    write_safetensors(folder / "model.safetensors", tensors)
-    config = {name: value for name, value in CONFIG.items() if name != "quantization_config"}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    return folder
 
 
 @pytest.fixture
