@@ -366,6 +366,7 @@ def test_plan_of_experts_published_in_few_bits_copies_them_or_takes_fewer(
     assert (exact.kind, exact.is_exact, exact.needs_prepare) == (PlanKind.EXACT, True, True)
     assert exact.expert_format is stored_format
     assert exact.bytes_to_write > 0
+    assert {ReasonCode.WRITES_ONCE, ReasonCode.ANSWERS_AS_PUBLISHED} <= codes(exact)
     assert {plan.kind: plan.expert_format for plan in rest} == others
     for plan in rest:
         assert not plan.is_exact
