@@ -1,27 +1,33 @@
 """The store of a published checkpoint, read where it lies; nothing is written."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from runtime.errors import LarderError
 from runtime.inspect.inspection import Inspection
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import ExpertId, ExpertLayout, ExpertPart, TensorEntry, expert_layout
-from runtime.store.coalesce import MAX_GAP_BYTES, Extent, Run, coalesce
+from runtime.spec.tensors import (
+    ExpertId,
+    ExpertLayout,
+    MatrixLayout,
+    TensorEntry,
+    expert_layout,
+)
+from runtime.store.coalesce import MAX_GAP_BYTES
+from runtime.store.expert_plan import GAP, ExpertPlan, is_converted, plan_expert
 from runtime.store.files import WeightFiles
 from runtime.store.levels import level_pieces
 from runtime.store.packed import unpack_published
 from runtime.store.scaled import scaled_pieces
 from runtime.store.unweave import unweave
 
-_PARTS = tuple(ExpertPart)
-
 
 class CheckpointStore:
     """Experts and dense tensors of an inspected folder without problems.
 
-    Each expert is three extents, which go straight to the places of its parts in the target. Parts
-    that lie woven into a larger block, or packed in another order, are put right on the way.
+    Each expert is three extents, which go straight to the places of its parts in the target; how
+    they are read is planned when they are read first. Parts that lie woven into a larger block, or
+    packed in another order, are put right on the way.
 
     Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
     """
@@ -43,6 +49,9 @@ class CheckpointStore:
         self._layout = expert_layout(expert_format, spec.hidden_size, spec.expert_width)
         every = [*entries, *self._dense.values()]
         paths = {each.file for entry in every for each in _made_of(entry)}
+        self._plans: dict[ExpertId, ExpertPlan] = {}
+        # Several reads may write here at once: nobody looks at it.
+        self._thrown_away = memoryview(bytearray(MAX_GAP_BYTES))
         self._files = WeightFiles(sorted(paths), prefers_direct=prefers_direct)
 
     @property
@@ -68,21 +77,23 @@ class CheckpointStore:
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
         """Fill the parts' places in ``target`` with one expert; what lies between is left alone."""
         target = target.cast("B")
-        entries = self._experts[expert]
-        extents = [
-            Extent(entry.file, entry.offset_bytes, entry.num_bytes, key)
-            for key, entry in enumerate(entries[part] for part in _PARTS)
-            if entry.weave is None and not _is_converted(entry)
-        ]
-        for run in coalesce(extents):
-            self._files.read(run.file, run.offset_bytes, self._targets(run, target))
-        self._read_woven(entries, target)
-        for part, entry in entries.items():
-            if _is_converted(entry):
-                layout = self._layout[part]
-                self._read_converted(entry, layout.format, target[layout.offset_bytes :])
+        plan = self._plans.get(expert)
+        if plan is None:
+            plan = self._plans[expert] = plan_expert(self._experts[expert], self._layout)
+        for read in plan.reads:
+            places = [
+                self._thrown_away[:num_bytes] if begin == GAP else target[begin : begin + num_bytes]
+                for begin, num_bytes in read.places
+            ]
+            self._files.read(read.file, read.offset_bytes, places)
+        if plan.woven:
+            self._read_woven(plan.woven, target)
+        for entry, place in plan.converted:
+            self._read_converted(entry, place.format, target[place.offset_bytes :])
 
-    def _read_woven(self, entries: Mapping[ExpertPart, TensorEntry], target: memoryview) -> None:
+    def _read_woven(
+        self, woven: Sequence[tuple[TensorEntry, MatrixLayout]], target: memoryview
+    ) -> None:
         """Read each block that holds woven parts once, and copy the parts to their places."""
         blocks: dict[tuple[str, int], bytearray] = {}
 
@@ -93,12 +104,9 @@ class CheckpointStore:
                 self._files.read(*key, [memoryview(blocks[key])])
             return blocks[key]
 
-        for part in _PARTS:
-            entry = entries[part]
-            if entry.weave is None:
-                continue
-            begin = self._layout[part].offset_bytes
-            place = target[begin : begin + self._layout[part].num_bytes]
+        for entry, layout in woven:
+            begin = layout.offset_bytes
+            place = target[begin : begin + layout.num_bytes]
             if entry.scales is None:
                 unweave(block_of(entry), entry, place)
             else:
@@ -106,14 +114,14 @@ class CheckpointStore:
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """Fill ``target`` with a dense tensor's bytes."""
-        if not _is_converted(entry):
+        if not is_converted(entry):
             self._files.read(entry.file, entry.offset_bytes, [target])
             return
         self._read_converted(entry, entry.format, target.cast("B"))
 
     def tensor_pieces(self, entry: TensorEntry, room: memoryview) -> Iterator[memoryview]:
         """Read a dense tensor in pieces through ``room``; yield each as a part of it."""
-        if not _is_converted(entry):
+        if not is_converted(entry):
             yield from self._files.pieces(entry.file, entry.offset_bytes, entry.num_bytes, room)
             return
         room = room.cast("B")
@@ -141,21 +149,6 @@ class CheckpointStore:
         for piece in self._stripes(entry, weight_format):
             target[begin : begin + piece.nbytes] = piece
             begin += piece.nbytes
-
-    def _targets(self, run: Run, target: memoryview) -> list[memoryview]:
-        """Return the places of the run's parts, and scratch room for the gaps between them."""
-        places: list[memoryview] = []
-        for extent, gap_bytes in zip(run.extents, (*run.gaps_bytes, 0), strict=True):
-            begin = self._layout[_PARTS[extent.key]].offset_bytes
-            places.append(target[begin : begin + extent.num_bytes])
-            places.append(memoryview(bytearray(gap_bytes)))
-        assert sum(run.gaps_bytes) <= MAX_GAP_BYTES * len(run.extents)
-        return places
-
-
-def _is_converted(entry: TensorEntry) -> bool:
-    """Whether a matrix is published in few bits and put right while it is read."""
-    return entry.blocks is not None or entry.levels is not None
 
 
 def _made_of(entry: TensorEntry) -> Iterator[TensorEntry]:

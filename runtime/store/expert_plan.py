@@ -1,0 +1,63 @@
+"""What is read for one expert, and where it goes. Pure."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from runtime.spec.tensors import ExpertLayout, ExpertPart, MatrixLayout, TensorEntry
+from runtime.store.coalesce import Extent, coalesce
+
+_PARTS = tuple(ExpertPart)
+GAP = -1
+"""Stands for the begin of bytes that are read and thrown away."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlannedRead:
+    """One read of a file; its bytes go to places one after the other.
+
+    A place is where it begins in the target, or ``GAP``, and its size.
+    """
+
+    file: str
+    offset_bytes: int
+    places: tuple[tuple[int, int], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExpertPlan:
+    """Everything that one expert takes."""
+
+    reads: tuple[PlannedRead, ...]
+    """Of parts that lie in the file as they lie in the target."""
+    woven: tuple[tuple[TensorEntry, MatrixLayout], ...]
+    """Parts that are picked out of a block."""
+    converted: tuple[tuple[TensorEntry, MatrixLayout], ...]
+    """Parts that are published in few bits and put right."""
+
+
+def is_converted(entry: TensorEntry) -> bool:
+    """Whether a matrix is published in few bits and put right while it is read."""
+    return entry.blocks is not None or entry.levels is not None
+
+
+def plan_expert(entries: Mapping[ExpertPart, TensorEntry], layout: ExpertLayout) -> ExpertPlan:
+    """Return how an expert with these parts is read into a target of a layout."""
+    plain = [
+        Extent(entry.file, entry.offset_bytes, entry.num_bytes, key)
+        for key, entry in enumerate(entries[part] for part in _PARTS)
+        if entry.weave is None and not is_converted(entry)
+    ]
+    reads = []
+    for run in coalesce(plain):
+        places: list[tuple[int, int]] = []
+        for extent, gap_bytes in zip(run.extents, (*run.gaps_bytes, 0), strict=True):
+            places.append((layout[_PARTS[extent.key]].offset_bytes, extent.num_bytes))
+            if gap_bytes:
+                places.append((GAP, gap_bytes))
+        reads.append(PlannedRead(run.file, run.offset_bytes, tuple(places)))
+    placed = [(entries[part], layout[part]) for part in _PARTS]
+    return ExpertPlan(
+        reads=tuple(reads),
+        woven=tuple(pair for pair in placed if pair[0].weave is not None),
+        converted=tuple(pair for pair in placed if is_converted(pair[0])),
+    )
