@@ -12,7 +12,6 @@ can be judged alone.
 import dataclasses
 import json
 import math
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from runtime.inspect.header import read_header
 from runtime.inspect.manifest import PreparedFile
 from runtime.prepare.disk import replacing
 from runtime.spec.tensors import PAGE_BYTES
+from runtime.store.checksum import crc32
 
 _DTYPE_BYTES = {"U8": 1, "F32": 4, "F16": 2, "BF16": 2}
 _READ_BYTES = 4 << 20
@@ -83,7 +83,7 @@ def write_file(
         for tensor in tensors:
             checksum = num_bytes = 0
             for piece in pieces(tensor):
-                checksum = zlib.crc32(piece, checksum)
+                checksum = crc32(piece, checksum)
                 num_bytes += file.write(piece)
             assert num_bytes == tensor.num_bytes, tensor.name
             checksums.append(checksum)
@@ -128,6 +128,6 @@ def _checksum(read: Callable[[int], bytes], num_bytes: int, check: Callable[[], 
         data = read(min(num_bytes, _READ_BYTES))
         if not data:
             return -1
-        checksum = zlib.crc32(data, checksum)
+        checksum = crc32(data, checksum)
         num_bytes -= len(data)
     return checksum

@@ -1,6 +1,6 @@
 """The store of our own prepared copy: one page-aligned record for each expert, with a checksum."""
 
-import zlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -17,14 +17,18 @@ from runtime.spec.tensors import (
     TensorEntry,
     expert_layout,
 )
+from runtime.store import checksum
 from runtime.store.files import WeightFiles
+
+SAMPLE_EVERY = 64
+"""Of the later reads of records and matrices, how many pass between two that are checked."""
 
 
 class PreparedStore:
     """A complete prepared copy.
 
-    Every record is checked against its checksum when it is first read; one that is wrong is read
-    once more and then refused with ``STORE_DAMAGED``.
+    Every record is checked against its checksum when it is first read, and every ``SAMPLE_EVERY``th
+    of all later reads; one that is wrong is read once more and then refused with ``STORE_DAMAGED``.
 
     Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
     """
@@ -52,6 +56,8 @@ class PreparedStore:
             self._add_layer(folder, manifest, layer, file)
         self._dense, self._dense_checksums = _dense_tensors(folder, manifest.dense)
         self._verified: set[ExpertId | str] = set()
+        # Taking a number from it is one step that no other thread can come between.
+        self._later_reads = itertools.count(1)
         paths = {entry.file for entry, _ in self._records.values()}
         self._files = WeightFiles(
             sorted({*paths, str(folder / manifest.dense.name)}), prefers_direct=prefers_direct
@@ -79,7 +85,7 @@ class PreparedStore:
 
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
         """Fill ``target`` with one record."""
-        entry, checksum = self._records[expert]
+        entry, expected = self._records[expert]
         place = target.cast("B")[: entry.num_bytes]
 
         def damaged() -> LarderError:
@@ -90,13 +96,13 @@ class PreparedStore:
                 part=f"layer {expert.layer}, expert {expert.expert}",
             )
 
-        self._read_verified(expert, entry, place, checksum, damaged)
+        self._read_verified(expert, entry, place, expected, damaged)
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """Fill ``target`` with a dense tensor's bytes."""
-        checksum = self._dense_checksums[entry.name]
+        expected = self._dense_checksums[entry.name]
         self._read_verified(
-            entry.name, entry, target.cast("B"), checksum, lambda: _dense_damaged(entry)
+            entry.name, entry, target.cast("B"), expected, lambda: _dense_damaged(entry)
         )
 
     def tensor_pieces(self, entry: TensorEntry, room: memoryview) -> Iterator[memoryview]:
@@ -104,11 +110,11 @@ class PreparedStore:
 
         The checksum is compared after the last piece.
         """
-        checksum = 0
+        found = 0
         for piece in self._files.pieces(entry.file, entry.offset_bytes, entry.num_bytes, room):
-            checksum = zlib.crc32(piece, checksum)
+            found = checksum.crc32(piece, found)
             yield piece
-        if checksum != self._dense_checksums[entry.name]:
+        if found != self._dense_checksums[entry.name]:
             raise _dense_damaged(entry)
         self._verified.add(entry.name)
 
@@ -121,15 +127,16 @@ class PreparedStore:
         key: ExpertId | str,
         entry: TensorEntry,
         target: memoryview,
-        checksum: int,
+        expected: int,
         damaged: Callable[[], LarderError],
     ) -> None:
         self._files.read(entry.file, entry.offset_bytes, [target])
-        if key in self._verified:
+        if key in self._verified and next(self._later_reads) % SAMPLE_EVERY:
             return
-        if zlib.crc32(target) != checksum:
+        if checksum.crc32(target) != expected:
             self._files.read(entry.file, entry.offset_bytes, [target])
-            if zlib.crc32(target) != checksum:
+            if checksum.crc32(target) != expected:
+                self._verified.discard(key)
                 raise damaged()
         self._verified.add(key)
 
@@ -138,7 +145,7 @@ class PreparedStore:
         records = sorted(header.tensors.values(), key=lambda tensor: tensor.offset_bytes)
         if len(records) != manifest.num_experts or len(file.checksums) != len(records):
             raise _invalid(folder, f"{file.name} holds another number of experts")
-        for number, (record, checksum) in enumerate(zip(records, file.checksums, strict=True)):
+        for number, (record, expected) in enumerate(zip(records, file.checksums, strict=True)):
             is_record = (
                 record.name == record_name(layer, number)
                 and record.num_bytes == manifest.record_bytes
@@ -154,7 +161,7 @@ class PreparedStore:
                 manifest.expert_format,
                 record.shape,
             )
-            self._records[ExpertId(layer, number)] = (entry, checksum)
+            self._records[ExpertId(layer, number)] = (entry, expected)
 
 
 def _dense_damaged(entry: TensorEntry) -> LarderError:

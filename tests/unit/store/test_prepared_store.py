@@ -1,7 +1,6 @@
 """Prepared copies that are damaged, incomplete or of another model."""
 
 import dataclasses
-import zlib
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,10 @@ from runtime.protocol.errors import ErrorCode
 from runtime.protocol.sentences import sentence
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import PAGE_BYTES, ExpertId
+from runtime.store import checksum
 from runtime.store.checkpoint import CheckpointStore
 from runtime.store.open import open_store
-from runtime.store.prepared import PreparedStore
+from runtime.store.prepared import SAMPLE_EVERY, PreparedStore
 from tests.support.checkpoint_folders import TinyModel, shard_name, write_checkpoint
 
 LAYER = "experts-00002.safetensors"
@@ -70,17 +70,55 @@ def test_prepared_store_reads_once_more_before_it_gives_up(
     store = PreparedStore(copy)
     buffer = memoryview(bytearray(store.layout.record_bytes))
     checks: list[int] = []
-    whole = zlib.crc32
+    whole = checksum.crc32
 
     def wrong_once(data: memoryview) -> int:
         checks.append(len(data))
         return whole(data) ^ (len(checks) == 1)
 
-    monkeypatch.setattr(zlib, "crc32", wrong_once)
+    monkeypatch.setattr(checksum, "crc32", wrong_once)
     store.read_expert(ExpertId(0, 0), buffer)
     assert store.num_bytes_read == 2 * store.layout.record_bytes
     store.read_expert(ExpertId(0, 0), buffer)
     assert len(checks) == 2
+    store.close()
+
+
+def test_prepared_store_later_reads_are_sampled(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PreparedStore(copy)
+    buffer = memoryview(bytearray(store.layout.record_bytes))
+    checks: list[int] = []
+    whole = checksum.crc32
+
+    def counted(data: memoryview) -> int:
+        checks.append(len(data))
+        return whole(data)
+
+    monkeypatch.setattr(checksum, "crc32", counted)
+    experts = [ExpertId(layer, number) for layer in range(3) for number in range(4)]
+    for expert in experts:
+        store.read_expert(expert, buffer)
+    assert checks == [len(buffer)] * len(experts)
+    for number in range(3 * SAMPLE_EVERY):
+        store.read_expert(experts[number % len(experts)], buffer)
+    assert len(checks) == len(experts) + 3
+    store.close()
+
+
+def test_prepared_store_damage_after_the_first_read_is_found_by_a_sample(copy: Path) -> None:
+    store = PreparedStore(copy)
+    buffer = memoryview(bytearray(store.layout.record_bytes))
+    store.read_expert(ExpertId(2, 5), buffer)
+    flip(copy / LAYER, (copy / LAYER).stat().st_size - 3 * len(buffer) + 5)
+    for _ in range(SAMPLE_EVERY - 1):
+        store.read_expert(ExpertId(2, 5), buffer)
+    with pytest.raises(LarderError) as caught:
+        store.read_expert(ExpertId(2, 5), buffer)
+    assert caught.value.parameters["part"] == "layer 2, expert 5"
+    with pytest.raises(LarderError):
+        store.read_expert(ExpertId(2, 5), buffer)
     store.close()
 
 
