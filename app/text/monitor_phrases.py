@@ -214,6 +214,17 @@ def _note_text(note: RuntimeNote) -> str:
             new=size(float(values.get("new_bytes", 0))),
             old=size(float(values.get("old_bytes", 0))),
         )
+    if note.code is NoteCode.DRIVE_STALLED:
+        return tr(
+            "The drive has not answered for {time}: expert {expert} of layer {layer}, at byte"
+            " {offset} of {file}. Check that it is connected and not busy with something else."
+        ).format(
+            time=duration(float(values.get("seconds", 0))),
+            expert=count(int(values.get("expert", 0))),
+            layer=count(int(values.get("layer", 0))),
+            offset=count(int(values.get("offset_bytes", 0))),
+            file=values.get("file", ""),
+        )
     number = int(values.get("num_experts", 0))
     if note.code is NoteCode.EXPERTS_LOADED:
         return tr("All {count} experts are in their places, after {time}").format(

@@ -23,6 +23,7 @@ from runtime.generate.loading import (
     ram_limit_bytes,
     vram_limit_bytes,
 )
+from runtime.generate.notes import budget_note, stall_note
 from runtime.generate.placing import check_placement, place
 from runtime.generate.recording import end_recording, record_routing
 from runtime.generate.sampling import check_settings
@@ -38,6 +39,7 @@ from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.protocol.telemetry import NoteCode, RuntimeNote, TelemetrySample
 from runtime.protocol.values import Tier
+from runtime.residency.watch import StalledRead, log_stall
 from runtime.telemetry.recorder import Counters
 from runtime.telemetry.sampler import Gauges, NoteBox, Sampler
 from runtime.tokenizer.chat import Prompt
@@ -58,14 +60,6 @@ def _vram_by_kind(parts: LoadedParts) -> Mapping[MemoryPart, int]:
 def _vram_budget(plan: PlacementPlan) -> int:
     """Return the budget of the device that a plan uses, 0 if it uses none."""
     return 0 if plan.device == CPU else vram_limit_bytes(plan)
-
-
-def _budget_note(tier: Tier, old_bytes: int, new_bytes: int) -> RuntimeNote:
-    """Return the note that a budget has changed."""
-    return RuntimeNote(
-        code=NoteCode.BUDGET_CHANGED,
-        parameters={"tier": tier.value, "old_bytes": old_bytes, "new_bytes": new_bytes},
-    )
 
 
 class TieredEngine:
@@ -119,6 +113,7 @@ class TieredEngine:
                 self._note_filled,
                 self._learn,
                 self._policy,
+                self._note_stall,
             ),
             progress,
             cancel,
@@ -224,7 +219,7 @@ class TieredEngine:
         )
         for tier, old_bytes, new_bytes in changes:
             if old_bytes != new_bytes:
-                self._notes.put(_budget_note(tier, old_bytes, new_bytes))
+                self._notes.put(budget_note(tier, old_bytes, new_bytes))
         self._model = msgspec.structs.replace(model, tiers=plan.tiers, budget_bytes=after_bytes)
         return self._model
 
@@ -248,6 +243,11 @@ class TieredEngine:
                     parameters={"num_experts": num_experts, "seconds": seconds},
                 )
             )
+
+    def _note_stall(self, stalled: StalledRead) -> None:
+        """Tell that the drive does not answer a read; called by the watch's thread."""
+        log_stall(stalled)
+        self._notes.put(stall_note(stalled))
 
     def _sampler_of(self, parts: LoadedParts) -> Sampler:
         """Return what makes samples of a loaded model."""

@@ -25,6 +25,7 @@ from runtime.residency.books import Books, FillEnded
 from runtime.residency.device_experts import DeviceExperts
 from runtime.residency.experts import ExpertCache
 from runtime.residency.shape import CacheShape
+from runtime.residency.watch import Stalled, log_stall
 from runtime.spec.footprint import staging_slots
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import STORED_BITS, ExpertPart
@@ -98,6 +99,8 @@ class Tools:
     """Called with the plan's device, None if it uses none, before its memory is taken."""
     policy: PolicyKind
     """Decides which experts stay in RAM."""
+    stalled: Stalled = log_stall
+    """Called while the drive does not answer a read."""
 
 
 def load_parts(
@@ -141,7 +144,7 @@ def load_parts(
         home = Home(store, spec, plan.context_tokens, ledger, device)
         stack.callback(home.close)
         tally = ExpertTally(len(spec.moe_layers), spec.num_experts, STORED_BITS[plan.expert_format])
-        books = Books(tools.counters, tally, tools.fill_ended)
+        books = Books(tools.counters, tally, tools.fill_ended, tools.stalled)
         experts = ExpertCache(store, shape, ledger, books, tools.policy)
         stack.callback(experts.close)
         if home.device is not None:

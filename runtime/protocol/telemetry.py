@@ -31,6 +31,9 @@ class NoteCode(enum.StrEnum):
     """Parameters ``num_experts``, ``seconds``: loading in the background ended."""
     TOPIC_CHANGED = "topic_changed"
     """Parameters ``num_experts``: experts exchanged within one answer, many more than usual."""
+    DRIVE_STALLED = "drive_stalled"
+    """Parameters ``file``, ``offset_bytes``, ``layer``, ``expert``, ``seconds``: a read is waited
+    for that the drive does not answer."""
 
 
 class RuntimeNote(Value):

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
+from runtime.residency.watch import Stalled, log_stall
 from runtime.telemetry.expert_tally import ExpertTally
 from runtime.telemetry.recorder import Counters
 
@@ -20,8 +21,9 @@ def _ignore_end(num_experts: int, seconds: float) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Books:
-    """Counters of the hot loop, the tally of experts, and who is told of an end of filling."""
+    """Counters of the hot loop, the tally of experts, and who is told of ends and stalls."""
 
     counters: Counters
     tally: ExpertTally
     fill_ended: FillEnded = _ignore_end
+    stalled: Stalled = log_stall

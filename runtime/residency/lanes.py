@@ -1,4 +1,4 @@
-"""Two lanes of reads from the drive: what a computation waits for, and everything else."""
+"""Lanes of reads from the drive: what a computation waits for, what it may need, and the rest."""
 
 import enum
 import threading
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from runtime.errors import LarderError
+from runtime.residency.watch import STALL_S, ReadWatch, Stalled, StalledRead, log_stall
 from runtime.spec.tensors import ExpertId
 from runtime.store.base import ExpertStore
 
@@ -13,6 +14,8 @@ NUM_DEMAND_READERS = 4
 """Reads in flight at the same time while a computation waits for them."""
 NUM_BACKGROUND_READERS = 2
 """Fewer, so that the drive is soon free for a computation."""
+NUM_HINT_READERS = 2
+"""The same for what is only guessed to be needed."""
 
 Arrived = Callable[[ExpertId], None]
 """Called by a reader's thread when an expert lies in its slot."""
@@ -36,6 +39,8 @@ ReadOutcome = Future[LarderError | None]
 class DemandedReads:
     """Reads that a computation waits for, begun in their order by readers and by whoever waits.
 
+    Hints are such reads too, until they are waited for or abandoned.
+
     Threads: ``is_done``, ``wait`` and ``abandon`` belong to the engine thread; ``read_some`` runs
     in several at once.
     """
@@ -58,8 +63,20 @@ class DemandedReads:
 
     def read_some(self) -> None:
         """Read until every read has begun."""
-        for number in self._numbers:
-            self._read_one(number)
+        while self.read_next():
+            pass
+
+    def read_next(self) -> bool:
+        """Read the next one; return whether there was any."""
+        number = next(self._numbers, None)
+        if number is None:
+            return False
+        self._read_one(number)
+        return True
+
+    def is_good(self, number: int) -> bool:
+        """Whether a read has ended well."""
+        return self._outcomes[number] is None
 
     def is_done(self, number: int) -> bool:
         """Whether a read has ended."""
@@ -102,15 +119,22 @@ class DemandedReads:
 class ReadLanes:
     """Reads experts for whoever waits, and others in the background while nobody waits.
 
-    A background read begins only while no demand read is in flight; one that has begun is ended.
+    A background read or a hint begins only while no demand read is in flight; one that has begun is
+    ended.
 
-    Threads: ``demand``, ``behind`` and ``close`` belong to the engine thread.
+    Threads: ``demand``, ``hint``, ``behind`` and ``close`` belong to the engine thread.
     """
 
-    def __init__(self, store: ExpertStore) -> None:
+    def __init__(
+        self, store: ExpertStore, stalled: Stalled = log_stall, stall_s: float = STALL_S
+    ) -> None:
+        """``stalled`` is called while a read takes longer than ``stall_s``."""
         self._store = store
+        self._stalled = stalled
+        self._watch = ReadWatch(self._tell_stall, stall_s)
         self._demand = ThreadPoolExecutor(NUM_DEMAND_READERS, "expert-reader")
         self._background = ThreadPoolExecutor(NUM_BACKGROUND_READERS, "expert-filler")
+        self._hints = ThreadPoolExecutor(NUM_HINT_READERS, "expert-guesser")
         self._lock = threading.Lock()
         self._num_demanded = 0
         self._quiet = threading.Event()
@@ -127,6 +151,13 @@ class ReadLanes:
             self._demand.submit(reads.read_some)
         return reads
 
+    def hint(self, work: Sequence[tuple[ExpertId, memoryview]]) -> DemandedReads:
+        """Let targets be filled, in this order, while nothing is demanded."""
+        reads = DemandedReads(work, self._read, _forget_hint)
+        for _ in range(min(NUM_HINT_READERS, len(work))):
+            self._hints.submit(self._read_hints, reads)
+        return reads
+
     def behind(self, expert: ExpertId, target: memoryview, arrived: Arrived) -> ReadOutcome:
         """Ask for a target to be filled in the background.
 
@@ -139,8 +170,9 @@ class ReadLanes:
         """Forget what waits and wait for what is being read; may be called twice."""
         self._is_closing = True
         self._quiet.set()
-        self._background.shutdown(cancel_futures=True)
-        self._demand.shutdown(cancel_futures=True)
+        for readers in (self._hints, self._background, self._demand):
+            readers.shutdown(cancel_futures=True)
+        self._watch.close()
 
     def _read_demanded(self, expert: ExpertId, target: memoryview) -> LarderError | None:
         try:
@@ -167,9 +199,35 @@ class ReadLanes:
             arrived(expert)
         return error
 
+    def _read_hints(self, reads: DemandedReads) -> None:
+        while not self._is_closing:
+            if not self._quiet.is_set():
+                self._quiet.wait()
+            elif not reads.read_next():
+                return
+
+    def _tell_stall(self, expert: ExpertId, seconds: float) -> None:
+        self._stalled(StalledRead(expert, *self._store.place_of(expert), seconds))
+
     def _read(self, expert: ExpertId, target: memoryview) -> LarderError | None:
+        self._watch.begin(expert)
         try:
             self._store.read_expert(expert, target)
         except LarderError as error:
-            return error
+            return _naming(expert, error)
+        finally:
+            self._watch.end()
         return None
+
+
+def _naming(expert: ExpertId, error: LarderError) -> LarderError:
+    """Return an error that says in its detail which expert was being read."""
+    place = f"layer {expert.layer}, expert {expert.expert}"
+    detail = " · ".join(part for part in (place, error.detail) if part)
+    named = LarderError(error.code, detail, **error.parameters)
+    named.__cause__ = error
+    return named
+
+
+def _forget_hint() -> None:
+    """Count nothing: nobody waits for a hint that is not read."""

@@ -45,7 +45,7 @@ class RamExperts:
         self.residents = RamResidents(shape, ledger, self._record_bytes, kind, books.tally)
         self.residents.call_off = self._call_off
         self.places = self.residents.places
-        self._lanes = ReadLanes(store)
+        self._lanes = ReadLanes(store, books.stalled)
         self._filling = Filling(self._lanes, self._note_arrival, books.fill_ended)
 
     def fill(self, num_per_layer: int, progress: FillProgress) -> None:

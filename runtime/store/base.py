@@ -28,6 +28,9 @@ class ExpertStore(Protocol):
     def is_direct(self) -> bool:
         """Whether reads go past the system's cache, so that the drive really read every byte."""
 
+    def place_of(self, expert: ExpertId) -> tuple[str, int]:
+        """Return the file that an expert begins in, and at which byte."""
+
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
         """Fill ``target`` (at least ``layout.record_bytes`` long, page-aligned) with one expert.
 

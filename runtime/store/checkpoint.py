@@ -74,6 +74,10 @@ class CheckpointStore:
         """Whether every file is read past the cache."""
         return self._files.is_direct
 
+    def place_of(self, expert: ExpertId) -> tuple[str, int]:
+        """Return the file and the byte at which the first of an expert's parts begins."""
+        return min((entry.file, entry.offset_bytes) for entry in self._experts[expert].values())
+
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
         """Fill the parts' places in ``target`` with one expert; what lies between is left alone."""
         target = target.cast("B")

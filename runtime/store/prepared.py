@@ -83,6 +83,11 @@ class PreparedStore:
         """Whether every file is read past the cache."""
         return self._files.is_direct
 
+    def place_of(self, expert: ExpertId) -> tuple[str, int]:
+        """Return the file that holds an expert, and at which byte its record begins."""
+        entry, _ = self._records[expert]
+        return entry.file, entry.offset_bytes
+
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
         """Fill ``target`` with one record."""
         entry, expected = self._records[expert]

@@ -221,7 +221,11 @@ _SAMPLE = TelemetrySample(
         num_layers=1, num_experts=2, use=bytes([0, 255]), tier=bytes([0, 2]), bits=bytes([16, 4])
     ),
     notes=[
-        RuntimeNote(code=NoteCode.EXPERTS_LOADED, parameters={"num_experts": 2, "seconds": 0.5})
+        RuntimeNote(code=NoteCode.EXPERTS_LOADED, parameters={"num_experts": 2, "seconds": 0.5}),
+        RuntimeNote(
+            code=NoteCode.DRIVE_STALLED,
+            parameters={"file": "/m/a", "offset_bytes": 1, "layer": 2, "expert": 3, "seconds": 5.0},
+        ),
     ],
 )
 

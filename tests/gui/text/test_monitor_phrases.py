@@ -115,6 +115,22 @@ def test_token_time_is_split_in_order() -> None:
             RuntimeNote(code=NoteCode.TOPIC_CHANGED, parameters={"num_experts": 1}),
             "Topic changed: 1 expert exchanged",
         ),
+        (
+            RuntimeNote(
+                code=NoteCode.DRIVE_STALLED,
+                parameters={
+                    "file": "/m/a.safetensors",
+                    "offset_bytes": 4096,
+                    "layer": 3,
+                    "expert": 17,
+                    "seconds": 5.0,
+                },
+            ),
+            (
+                "The drive has not answered for 5.0 s: expert 17 of layer 3, at byte 4,096 of"
+                " /m/a.safetensors. Check that it is connected and not busy with something else."
+            ),
+        ),
     ],
 )
 def test_note_has_time_of_day_and_words(note: RuntimeNote, words: str) -> None:

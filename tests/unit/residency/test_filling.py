@@ -119,6 +119,8 @@ def test_lanes_demand_names_what_went_wrong_with_each() -> None:
     assert errors[0] is errors[2] is None
     assert isinstance(errors[1], LarderError)
     assert errors[1].code is ErrorCode.DRIVE_READ_FAILED
+    assert errors[1].parameters == {"file": "weights", "offset_bytes": 0, "reason": "broken"}
+    assert errors[1].detail == "layer 0, expert 1"
     lanes.close()
 
 
@@ -167,3 +169,36 @@ def test_lanes_demand_is_read_by_who_waits_where_no_reader_is_left() -> None:
     lanes.close()
 
     assert reads.wait(0) is None
+
+
+def test_lanes_hints_wait_until_nothing_is_demanded() -> None:
+    store = GatedStore()
+    lanes = ReadLanes(store)
+    demanded = lanes.demand(work_of(1))
+    assert store.begun.acquire(timeout=30)
+
+    hints = lanes.hint([(ExpertId(7, 0), memoryview(bytearray(NUM_BYTES)))])
+    assert not store.begun.acquire(timeout=0.05)
+    store.gate.set()
+    assert demanded.wait(0) is None
+
+    assert store.begun.acquire(timeout=30)
+    assert hints.wait(0) is None
+    assert store.read_experts == [ExpertId(0, 0), ExpertId(7, 0)]
+    lanes.close()
+
+
+def test_lanes_hints_abandoned_before_their_turn_are_never_read() -> None:
+    store = GatedStore()
+    lanes = ReadLanes(store)
+    demanded = lanes.demand(work_of(1))
+    assert store.begun.acquire(timeout=30)
+    hints = lanes.hint([(ExpertId(7, 0), memoryview(bytearray(NUM_BYTES)))])
+
+    hints.abandon()
+    store.gate.set()
+
+    assert demanded.wait(0) is None
+    assert isinstance(hints.wait(0), AbandonedError)
+    lanes.close()
+    assert store.read_experts == [ExpertId(0, 0)]
