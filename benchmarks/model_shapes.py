@@ -111,6 +111,14 @@ class RandomExperts:
     def note_routing(self, layer: int, ids: torch.Tensor, weights: torch.Tensor) -> None:
         """Nothing is kept."""
 
+    @property
+    def takes_guesses(self) -> bool:
+        """Every expert is resident."""
+        return False
+
+    def guess(self, layer: int, experts: Sequence[int]) -> None:
+        """Nothing has to be read."""
+
     def runs(
         self, layer: int, experts: Sequence[int]
     ) -> Generator[Sequence[tuple[int, Slot]], None, None]:

@@ -23,7 +23,7 @@ from runtime.generate.loading import (
     ram_limit_bytes,
     vram_limit_bytes,
 )
-from runtime.generate.notes import budget_note, stall_note
+from runtime.generate.notes import budget_note, loaded_note, stall_note, topic_note
 from runtime.generate.placing import check_placement, place
 from runtime.generate.recording import end_recording, record_routing
 from runtime.generate.sampling import check_settings
@@ -37,8 +37,9 @@ from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import MemoryPart, PlacementPlan
-from runtime.protocol.telemetry import NoteCode, RuntimeNote, TelemetrySample
+from runtime.protocol.telemetry import TelemetrySample
 from runtime.protocol.values import Tier
+from runtime.residency.trial import HintMode
 from runtime.residency.watch import StalledRead, log_stall
 from runtime.telemetry.recorder import Counters
 from runtime.telemetry.sampler import Gauges, NoteBox, Sampler
@@ -76,12 +77,16 @@ class TieredEngine:
         rates_path: Path | None = None,
         policy: str = DEFAULT_POLICY,
         routing_folder: Path | None = None,
+        hints: HintMode = HintMode.MEASURED,
     ) -> None:
         """``policy`` names the kind that decides who stays in RAM; the lab compares others.
+
+        ``hints`` says whether the drive reads ahead what the next layer will probably need.
 
         Which experts are chosen is written to ``routing_folder``, if there is one.
         """
         self._routing_folder = routing_folder
+        self._hints = hints
         self._policy = POLICIES[policy]
         self._kernels = choose_kernels() if kernels is None else kernels
         if self._kernels.is_row_invariant:
@@ -98,6 +103,11 @@ class TieredEngine:
         self._parts: LoadedParts | None = None
         self._model: LoadedModel | None = None
         self._sampler: Sampler | None = None
+
+    @property
+    def counters(self) -> Counters:
+        """Amounts since the engine was made, as they are now."""
+        return self._counters.copy()
 
     def load(self, plan: PlacementPlan, progress: LoadProgress, cancel: CancelToken) -> LoadedModel:
         """Make the planned model ready; see ``Engine.load``."""
@@ -118,6 +128,7 @@ class TieredEngine:
             progress,
             cancel,
         )
+        parts.experts.set_hints(self._hints)
         if self._routing_folder is not None:
             record_routing(parts, self._routing_folder)
         self._parts = parts
@@ -230,19 +241,12 @@ class TieredEngine:
 
     def _note_topic(self, num_experts: int) -> None:
         """Tell that an answer needs other experts now."""
-        self._notes.put(
-            RuntimeNote(code=NoteCode.TOPIC_CHANGED, parameters={"num_experts": num_experts})
-        )
+        self._notes.put(topic_note(num_experts))
 
     def _note_filled(self, num_experts: int, seconds: float) -> None:
         """Tell that loading in the background ended; called by any thread."""
         if num_experts:
-            self._notes.put(
-                RuntimeNote(
-                    code=NoteCode.EXPERTS_LOADED,
-                    parameters={"num_experts": num_experts, "seconds": seconds},
-                )
-            )
+            self._notes.put(loaded_note(num_experts, seconds))
 
     def _note_stall(self, stalled: StalledRead) -> None:
         """Tell that the drive does not answer a read; called by the watch's thread."""

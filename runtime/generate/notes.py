@@ -14,6 +14,19 @@ def budget_note(tier: Tier, old_bytes: int, new_bytes: int) -> RuntimeNote:
     )
 
 
+def loaded_note(num_experts: int, seconds: float) -> RuntimeNote:
+    """Return the note that loading in the background has ended."""
+    return RuntimeNote(
+        code=NoteCode.EXPERTS_LOADED,
+        parameters={"num_experts": num_experts, "seconds": seconds},
+    )
+
+
+def topic_note(num_experts: int) -> RuntimeNote:
+    """Return the note that an answer needs other experts now."""
+    return RuntimeNote(code=NoteCode.TOPIC_CHANGED, parameters={"num_experts": num_experts})
+
+
 def stall_note(stalled: StalledRead) -> RuntimeNote:
     """Return the note that the drive does not answer a read."""
     return RuntimeNote(

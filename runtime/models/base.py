@@ -40,6 +40,13 @@ class ExpertSource(Protocol):
     def note_routing(self, layer: int, ids: torch.Tensor, weights: torch.Tensor) -> None:
         """Hear which experts the rows of a step chose, ``[n, top_k]``, before they are used."""
 
+    @property
+    def takes_guesses(self) -> bool:
+        """Whether it is of use to guess what a layer will ask for."""
+
+    def guess(self, layer: int, experts: Sequence[int]) -> None:
+        """Hear which experts a layer will probably choose, the surest first."""
+
     def runs(
         self, layer: int, experts: Sequence[int]
     ) -> Generator[Sequence[tuple[int, Slot]], None, None]:
@@ -47,6 +54,10 @@ class ExpertSource(Protocol):
 
         A run is used until the next is asked for. The iterator must be closed.
         """
+
+
+Routes = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+"""Takes rows and returns the ids and weights of the experts that each chooses."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +70,8 @@ class Parts:
     experts: ExpertSource
     ropes: Mapping[RopeSpec, RopeTables]
     """The tables of each kind of rotary positions in the spec."""
+    routers: dict[int, Routes] = dataclasses.field(default_factory=dict)
+    """The routers of the layers that are built so far, by layer."""
 
 
 class AttentionBlock(Protocol):

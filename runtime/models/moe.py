@@ -9,6 +9,7 @@ import torch
 from runtime.kernels.base import ExpertBiases, ExpertStyle, Kernels
 from runtime.kernels.matrix import Matrix
 from runtime.models.base import DenseWeights, Parts
+from runtime.models.foresight import look_ahead
 from runtime.spec.blocks import Routing
 
 
@@ -120,6 +121,8 @@ class MoeBlock:
         self._activation = parts.spec.activation
         self._layer = layer
         self._router = router
+        self._routers = parts.routers
+        parts.routers[layer] = router
         self._experts = parts.experts
         self._layout = parts.experts.layout
         self._shared = shared
@@ -143,8 +146,13 @@ class MoeBlock:
         """Return what the chosen experts give for rows ``x``."""
         self._experts.note_routing(self._layer, ids, weights)
         out = torch.zeros_like(x)
+        is_looked_ahead = x.shape[0] > 1
         with contextlib.closing(self._experts.runs(self._layer, _distinct(ids))) as runs:
             for pairs in runs:
+                if not is_looked_ahead:
+                    # The misses of this layer are on their way by now.
+                    is_looked_ahead = True
+                    look_ahead(self._layer, x, self._routers, self._experts)
                 style = self._style
                 if self._biases is not None:
                     numbers = [number for number, _ in pairs]

@@ -1,10 +1,10 @@
 """The experts that one computation misses: all requested at once, handed out as they arrive."""
 
-import dataclasses
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from runtime.residency.lanes import DemandedReads, ReadLanes
+from runtime.residency.hints import Hint
+from runtime.residency.lanes import ReadLanes
 from runtime.residency.places import RamPlaces
 from runtime.spec.tensors import ExpertId
 
@@ -12,16 +12,10 @@ TakeBack = Callable[[int, int, bool], None]
 """Takes an expert and its lent slot back, and whether the slot holds the expert."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Read:
-    expert: int
-    slot: int
-    reads: DemandedReads
-    number: int
-
-
 class Demand:
     """Reads the missing experts of a layer in their order, as many at a time as slots are free.
+
+    Those that were guessed, and so are read already, are waited for with the others.
 
     Whoever computes takes each expert in turn, and says with ``settle`` that all of those are
     computed, so that their slots can be used again. ``close`` must be called at the end.
@@ -36,14 +30,15 @@ class Demand:
         lanes: ReadLanes,
         places: RamPlaces,
         take_back: TakeBack,
+        guessed: Sequence[Hint] = (),
     ) -> None:
         self._layer = layer
-        self._waiting = deque(missing)
+        self._reads = {hint.expert: hint for hint in guessed}
+        self._waiting = deque(expert for expert in missing if expert not in self._reads)
         self._lanes = lanes
         self._places = places
         self._take_back = take_back
-        self._reads: dict[int, _Read] = {}
-        self._used: list[_Read] = []
+        self._used: list[Hint] = []
         self._request()
 
     @property
@@ -97,4 +92,4 @@ class Demand:
             ]
         )
         for number, (expert, slot) in enumerate(zip(experts, slots, strict=True)):
-            self._reads[expert] = _Read(expert, slot, reads, number)
+            self._reads[expert] = Hint(expert, slot, reads, number)

@@ -12,6 +12,7 @@ from runtime.residency.device_experts import DeviceExperts
 from runtime.residency.ram_experts import Clock, Pairs, RamExperts
 from runtime.residency.shape import CacheShape
 from runtime.residency.slots import CPU, NOWHERE, SlotKey
+from runtime.residency.trial import HintMode, HintTrial
 from runtime.simulate.recorder import RoutingRecorder
 from runtime.spec.tensors import ExpertId, ExpertLayout
 from runtime.store.base import ExpertStore
@@ -44,6 +45,10 @@ class ExpertCache:
         self._above: DeviceExperts | None = None
         self.recorder: RoutingRecorder | None = None
         """Writes down which experts are chosen, where a person asked for it."""
+        self._trial = HintTrial(HintMode.MEASURED)
+        self._clock = clock
+        self._begun_s: float | None = None
+        self._is_one_token = False
 
     @property
     def layout(self) -> ExpertLayout:
@@ -66,6 +71,11 @@ class ExpertCache:
     def slots_per_layer(self) -> tuple[int, ...]:
         """RAM slots of each MoE layer; the layers exchange them while they compute."""
         return self._ram.residents.slots_per_layer
+
+    def set_hints(self, mode: HintMode) -> None:
+        """Choose whether guesses are listened to; between two steps alone."""
+        self._ram.hints.withdraw()
+        self._trial = HintTrial(mode)
 
     def attach(self, above: DeviceExperts | None) -> None:
         """Put device slots above the RAM slots, or take them away; between two steps alone.
@@ -106,6 +116,7 @@ class ExpertCache:
 
     def begin_step(self) -> None:
         """Publish what has arrived and begin to upload; nothing may be in use."""
+        self._time_step()
         self._ram.take_in()
         above = self._above
         if above is None:
@@ -121,6 +132,19 @@ class ExpertCache:
         """Let the recorder, if there is one, write down what the rows of a step chose."""
         if self.recorder is not None:
             self.recorder.note(layer, ids.cpu().numpy(), weights.float().cpu().numpy())
+
+    @property
+    def takes_guesses(self) -> bool:
+        """Whether it is of use to guess what a layer will ask for, in steps of one token."""
+        self._is_one_token = self._ram.takes_guesses
+        return self._is_one_token and self._trial.is_on
+
+    def guess(self, layer: int, experts: Sequence[int]) -> None:
+        """Read what a layer will probably choose, the surest first, while the drive is idle."""
+        above = self._above
+        slot_of = above.tables[layer].slot_of if above is not None else ()
+        on_device = [expert for expert in experts if slot_of and slot_of[expert] != NOWHERE]
+        self._ram.guess(layer, experts, on_device)
 
     def runs(self, layer: int, experts: Sequence[int]) -> Generator[Pairs, None, None]:
         """Yield distinct experts with their slots, in their order, in runs that lie ready.
@@ -158,6 +182,9 @@ class ExpertCache:
         before others come; free RAM slots are filled in the background. If there is not enough
         memory, numbers and limits stay as they were.
         """
+        self._ram.hints.withdraw()
+        self._trial.restart()
+        self._begun_s = None
         above = self._above
         before, limit_before = self.slots_per_layer, self._ledger.limit_bytes
         above_before: tuple[int, ...] = ()
@@ -203,6 +230,13 @@ class ExpertCache:
             above.device.ledger.set_limit(above_limit_bytes)
             above.grow(above_per_layer)
         self._ram.residents.grow(sum(slots_per_layer))
+
+    def _time_step(self) -> None:
+        """Let the trial know how long the step that ends took, if it was one token."""
+        now_s = self._clock()
+        if self._is_one_token and self._begun_s is not None:
+            self._trial.note(now_s - self._begun_s)
+        self._begun_s, self._is_one_token = now_s, False
 
     def _upload(self, above: DeviceExperts, layer: int, expert: int) -> None:
         """Begin to upload an expert that lies in RAM, unless it is there or on its way."""

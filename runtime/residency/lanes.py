@@ -78,6 +78,11 @@ class DemandedReads:
         """Whether a read has ended well."""
         return self._outcomes[number] is None
 
+    def is_usable(self, number: int) -> bool:
+        """Whether a read has ended well or still may."""
+        outcome = self._outcomes[number]
+        return outcome is None or outcome is _PENDING
+
     def is_done(self, number: int) -> bool:
         """Whether a read has ended."""
         return self._outcomes[number] is not _PENDING

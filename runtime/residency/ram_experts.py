@@ -9,6 +9,7 @@ from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, PolicyKind
 from runtime.residency.books import Books, FillProgress
 from runtime.residency.demand import Demand
 from runtime.residency.filling import Arrival, Filling, Wanted
+from runtime.residency.hints import Hints
 from runtime.residency.lanes import ReadLanes
 from runtime.residency.residents import RamResidents
 from runtime.residency.shape import CacheShape
@@ -46,10 +47,12 @@ class RamExperts:
         self.residents.call_off = self._call_off
         self.places = self.residents.places
         self._lanes = ReadLanes(store, books.stalled)
+        self.hints = Hints(self._lanes, self.places, books.counters, self.residents.spare)
         self._filling = Filling(self._lanes, self._note_arrival, books.fill_ended)
 
     def fill(self, num_per_layer: int, progress: FillProgress) -> None:
         """Read up to so many experts of each layer, lowest numbers first, and wait for them."""
+        self.hints.withdraw()
         work: list[ExpertId] = []
         for layer in self._moe_layers:
             number = min(num_per_layer, self.residents.num_free(layer))
@@ -63,6 +66,7 @@ class RamExperts:
 
     def fill_behind(self) -> None:
         """Let experts be read into free slots of all layers in the background, most used first."""
+        self.hints.withdraw()
         wanted: list[Wanted] = []
         for layer in self._moe_layers:
             experts = self.residents.absent(layer)[: self.residents.num_free(layer)]
@@ -73,6 +77,16 @@ class RamExperts:
     def wait_filled(self, timeout_s: float) -> bool:
         """Wait until nothing is read in the background; return whether that was in time."""
         return self._filling.wait(timeout_s)
+
+    @property
+    def takes_guesses(self) -> bool:
+        """Whether guesses could be of use: something is absent and nothing is being loaded."""
+        return not self.residents.holds_all and not self._filling.is_busy
+
+    def guess(self, layer: int, experts: Sequence[int], on_device: Collection[int]) -> None:
+        """Expect a layer to ask for experts, the surest first."""
+        slot_of = self.places.slot_of[layer]
+        self.hints.guess(layer, experts, slot_of.keys() | set(on_device))
 
     def take_in(self) -> None:
         """Publish what has arrived."""
@@ -109,14 +123,17 @@ class RamExperts:
         self.residents.begin(layer, asked)
         try:
             if ready is not None:
+                self.hints.claim(layer, ())
                 yield ready
             else:
                 yield from self._runs_of_misses(layer, experts, missing, on_device)
         finally:
             self.residents.end(layer, is_changed=bool(missing))
+            self.hints.begin()
 
     def close(self) -> None:
         """End the readers and give the memory back; may be called twice."""
+        self.hints.withdraw()
         self._lanes.close()
         self.residents.close()
 
@@ -143,7 +160,8 @@ class RamExperts:
 
         absent = frozenset(missing)
         run: Pairs = []
-        demand = Demand(layer, missing, self._lanes, self.places, take_back)
+        guessed = self.hints.claim(layer, missing)
+        demand = Demand(layer, missing, self._lanes, self.places, take_back, guessed)
         try:
             for expert in experts:
                 if expert in absent:

@@ -31,6 +31,12 @@ class Counters:
     device_hit_bytes: int = 0
     expert_hit_bytes: int = 0
     expert_miss_bytes: int = 0
+    hints_useful: int = 0
+    """Guessed experts that were read before they were needed; they count as misses too."""
+    hints_late: int = 0
+    """Those that were being read when they were needed."""
+    hints_wasted: int = 0
+    """Those that were read and not needed."""
     ram_bytes_read: int = 0
     """Weights that the processor read from RAM."""
     prefill_s: float = 0.0
