@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from runtime.errors import LarderError
+from runtime.residency.depth import DEPTHS, USUAL_DEPTH
 from runtime.residency.watch import STALL_S, ReadWatch, Stalled, StalledRead, log_stall
 from runtime.spec.tensors import ExpertId
 from runtime.store.base import ExpertStore
 
-NUM_DEMAND_READERS = 4
-"""Reads in flight at the same time while a computation waits for them."""
+MAX_DEMAND_READERS = max(DEPTHS)
+"""The most reads in flight at the same time while a computation waits for them."""
 NUM_BACKGROUND_READERS = 2
 """Fewer, so that the drive is soon free for a computation."""
 NUM_HINT_READERS = 2
@@ -137,7 +138,9 @@ class ReadLanes:
         self._store = store
         self._stalled = stalled
         self._watch = ReadWatch(self._tell_stall, stall_s)
-        self._demand = ThreadPoolExecutor(NUM_DEMAND_READERS, "expert-reader")
+        self._demand = ThreadPoolExecutor(MAX_DEMAND_READERS, "expert-reader")
+        self.num_readers = USUAL_DEPTH
+        """How many readers take part in a demand that comes."""
         self._background = ThreadPoolExecutor(NUM_BACKGROUND_READERS, "expert-filler")
         self._hints = ThreadPoolExecutor(NUM_HINT_READERS, "expert-guesser")
         self._lock = threading.Lock()
@@ -152,7 +155,7 @@ class ReadLanes:
             self._num_demanded += len(work)
             self._quiet.clear()
         reads = DemandedReads(work, self._read_demanded, self._forget_demanded)
-        for _ in range(min(NUM_DEMAND_READERS, len(work))):
+        for _ in range(min(self.num_readers, len(work))):
             self._demand.submit(reads.read_some)
         return reads
 

@@ -1,5 +1,6 @@
 """Experts in RAM slots, read from the store on demand and in the background."""
 
+import logging
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 
@@ -8,18 +9,20 @@ from runtime.memory.ledger import Ledger
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, PolicyKind
 from runtime.residency.books import Books, FillProgress
 from runtime.residency.demand import Demand
+from runtime.residency.depth import DepthCurve
 from runtime.residency.filling import Arrival, Filling, Wanted
 from runtime.residency.hints import Hints
-from runtime.residency.lanes import ReadLanes
+from runtime.residency.lanes import MAX_DEMAND_READERS, ReadLanes
 from runtime.residency.residents import RamResidents
 from runtime.residency.shape import CacheShape
 from runtime.spec.tensors import ExpertId
 from runtime.store.base import ExpertStore
 from runtime.telemetry.expert_tally import IN_RAM
 
+_LOG = logging.getLogger(__name__)
 Clock = Callable[[], float]
 Pairs = list[tuple[int, Slot]]
-_READS_PER_BATCH = 8
+_READS_PER_BATCH = MAX_DEMAND_READERS
 
 
 class RamExperts:
@@ -51,18 +54,28 @@ class RamExperts:
         self._filling = Filling(self._lanes, self._note_arrival, books.fill_ended)
 
     def fill(self, num_per_layer: int, progress: FillProgress) -> None:
-        """Read up to so many experts of each layer, lowest numbers first, and wait for them."""
+        """Read up to so many experts of each layer and wait for them.
+
+        Batches are read with more and fewer readers in turn; what the drive likes best stays.
+        """
         self.hints.withdraw()
         work: list[ExpertId] = []
         for layer in self._moe_layers:
             number = min(num_per_layer, self.residents.num_free(layer))
             work += [ExpertId(layer, expert) for expert in self.residents.absent(layer)[:number]]
         total_bytes = len(work) * self._record_bytes
+        curve = DepthCurve()
         progress(0, total_bytes)
         for first in range(0, len(work), _READS_PER_BATCH):
             batch = work[first : first + _READS_PER_BATCH]
+            depth = self._lanes.num_readers = curve.next_depth
+            started_s = self._clock()
             self._read(batch)
+            if len(batch) == _READS_PER_BATCH:
+                curve.note(depth, len(batch) * self._record_bytes, self._clock() - started_s)
             progress((first + len(batch)) * self._record_bytes, total_bytes)
+        self._lanes.num_readers = curve.best_depth
+        _LOG.info("demands are read by %d readers", self._lanes.num_readers)
 
     def fill_behind(self) -> None:
         """Let experts be read into free slots of all layers in the background, most used first."""

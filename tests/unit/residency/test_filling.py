@@ -6,8 +6,9 @@ import pytest
 
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
+from runtime.residency.depth import USUAL_DEPTH
 from runtime.residency.filling import Filling, Wanted
-from runtime.residency.lanes import NUM_DEMAND_READERS, AbandonedError, ReadLanes
+from runtime.residency.lanes import AbandonedError, ReadLanes
 from runtime.spec.tensors import ExpertId
 from tests.support.dictionary_store import TINY_LAYOUT, DictionaryStore, GatedStore, content
 
@@ -147,16 +148,16 @@ def test_lanes_demand_abandoned_ends_what_began_and_leaves_the_rest() -> None:
     store = GatedStore()
     bench = Bench(store)
     reads = bench.lanes.demand(work_of(9))
-    for _ in range(NUM_DEMAND_READERS):
+    for _ in range(USUAL_DEPTH):
         assert store.begun.acquire(timeout=30)
 
     reads.abandon()
     store.gate.set()
     outcomes = [reads.wait(number) for number in range(9)]
 
-    assert outcomes[:NUM_DEMAND_READERS] == [None] * NUM_DEMAND_READERS
-    assert all(isinstance(outcome, AbandonedError) for outcome in outcomes[NUM_DEMAND_READERS:])
-    assert len(store.read_experts) == NUM_DEMAND_READERS
+    assert outcomes[:USUAL_DEPTH] == [None] * USUAL_DEPTH
+    assert all(isinstance(outcome, AbandonedError) for outcome in outcomes[USUAL_DEPTH:])
+    assert len(store.read_experts) == USUAL_DEPTH
     bench.want(1, 7)
     assert bench.filling.wait(30)
     assert store.read_experts[-1] == ExpertId(1, 7)

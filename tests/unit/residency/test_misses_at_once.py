@@ -7,8 +7,9 @@ import pytest
 
 from runtime.memory.ledger import Ledger
 from runtime.residency.books import Books
+from runtime.residency.depth import USUAL_DEPTH
 from runtime.residency.experts import ExpertCache
-from runtime.residency.lanes import NUM_DEMAND_READERS, DemandedReads, ReadLanes
+from runtime.residency.lanes import DemandedReads, ReadLanes
 from runtime.residency.shape import CacheShape
 from runtime.spec.footprint import policy_bytes
 from runtime.spec.tensors import ExpertId
@@ -97,7 +98,7 @@ def test_misses_are_being_read_while_the_hits_before_them_are_computed(
 ) -> None:
     with contextlib.closing(cache.runs(LAYER, [0, 1, 5, 6, 7, 8, 9, 10])) as runs:
         assert [expert for expert, _ in next(runs)] == [0, 1]
-        for _ in range(NUM_DEMAND_READERS):
+        for _ in range(USUAL_DEPTH):
             assert lane.store.begun.acquire(timeout=30)
         assert lane.handed == [ExpertId(LAYER, expert) for expert in range(5, 11)]
         assert lane.handed_at_waits == []
