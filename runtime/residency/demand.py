@@ -39,12 +39,21 @@ class Demand:
         self._places = places
         self._take_back = take_back
         self._used: list[Hint] = []
+        self._half = max(1, (places.num_free + len(guessed)) // 2)
         self._request()
 
     @property
     def is_short(self) -> bool:
         """Whether some were not requested yet for want of slots."""
         return bool(self._waiting)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether what was taken should be computed: others wait for its slots, and half are taken.
+
+        While one half is computed the other is read.
+        """
+        return bool(self._waiting) and len(self._used) >= self._half
 
     def is_there(self, expert: int) -> bool:
         """Whether an expert can be taken without waiting."""

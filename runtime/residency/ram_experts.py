@@ -178,7 +178,7 @@ class RamExperts:
         try:
             for expert in experts:
                 if expert in absent:
-                    if run and not demand.is_there(expert):
+                    if run and (demand.is_due or not demand.is_there(expert)):
                         yield run
                         run = []
                         if demand.is_short:

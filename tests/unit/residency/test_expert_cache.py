@@ -1,5 +1,6 @@
 import contextlib
 import dataclasses
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -248,3 +249,41 @@ def test_expert_cache_read_with_a_bug_loses_no_slot(monkeypatch: pytest.MonkeyPa
     bench.cache.check()
     assert use(bench.cache, 1, [2, 3]) == [2, 3]
     bench.cache.close()
+
+
+class CountingStore(DictionaryStore):
+    """A store that releases one for each read that has ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended = threading.Semaphore(0)
+
+    def read_expert(self, expert: ExpertId, target: memoryview) -> None:
+        super().read_expert(expert, target)
+        self.ended.release()
+
+
+def test_expert_cache_one_half_of_staging_is_read_while_the_other_is_computed() -> None:
+    num_staging, num_experts = 4, 16
+    store = CountingStore()
+    shape = CacheShape((1,), (1,), num_experts, num_staging=num_staging)
+    ledger = Ledger((1 + num_staging) * RECORD_BYTES + policy_bytes(1, num_experts))
+    books = Books(Counters(), ExpertTally(1, num_experts, 32))
+    cache = ExpertCache(store, shape, ledger, books)
+    cache.fill(1, ignore_progress)
+    assert store.ended.acquire(timeout=30)
+    missing = [expert for expert in range(num_experts) if cache.find(ExpertId(1, expert)) is None]
+    num_read = num_computed = 0
+    with contextlib.closing(cache.runs(1, range(num_experts))) as runs:
+        for run in runs:
+            # The run is being computed: meanwhile the drive goes on by itself.
+            num_missed = sum(expert in missing for expert, _ in run)
+            num_computed += num_missed
+            left = len(missing) - num_computed
+            assert num_missed <= num_staging // 2 or not left
+            while num_read < min(len(missing), num_computed + num_staging // 2):
+                assert store.ended.acquire(timeout=30), "nothing is read while a run is computed"
+                num_read += 1
+    assert num_computed == len(missing)
+    assert len(store.read_experts) == len(set(store.read_experts))
+    cache.close()
