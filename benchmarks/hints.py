@@ -76,7 +76,8 @@ def main() -> None:
 
 def measure(plan: PlacementPlan, mode: HintMode) -> Turn:
     """Load, warm up with one answer, and measure the next."""
-    engine = TieredEngine(hints=mode)
+    engine = TieredEngine()
+    engine.hints = mode
     engine.load(plan, _ignore_progress, CancelToken())
     assert engine.wait_filled(600)
     settings = SamplingSettings(temperature=0, max_tokens=NUM_TOKENS)

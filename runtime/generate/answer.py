@@ -1,6 +1,7 @@
 """The life of one answer: prefill, decode, end."""
 
 import dataclasses
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -23,10 +24,16 @@ from runtime.protocol.messages import (
 from runtime.tokenizer.chat import Begun
 from runtime.tokenizer.separation import Parted
 
+MAX_DRAWN_SEED = 2**31
 BATCH_S = 0.03
 """Tokens that follow each other faster are sent together."""
 TOKENS_PER_PROBE = 8
 """Resident size is looked at once in so many tokens."""
+
+
+def draw_seed() -> int:
+    """Return a seed that nobody can guess, short enough to be typed again."""
+    return secrets.randbelow(MAX_DRAWN_SEED)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

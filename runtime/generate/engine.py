@@ -1,8 +1,7 @@
 """The tiered engine: one loaded model that answers conversations."""
 
-import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,18 +9,17 @@ import psutil
 import torch
 
 from runtime.device.base import Device
-from runtime.device.open import CPU
 from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposals, Proposed
 from runtime.errors import LarderError
-from runtime.generate.answer import Answer, AnswerRequest
+from runtime.generate.answer import Answer, AnswerRequest, draw_seed
+from runtime.generate.last_use import LastUses
 from runtime.generate.learning import learn_of_devices
-from runtime.generate.limits import rate_limits
+from runtime.generate.limits import rate_limits, vram_budget_bytes, vram_by_kind
 from runtime.generate.loading import (
     LoadedParts,
     Tools,
     load_parts,
     ram_limit_bytes,
-    vram_limit_bytes,
 )
 from runtime.generate.notes import budget_note, loaded_note, stall_note, topic_note
 from runtime.generate.placing import check_placement, place
@@ -36,7 +34,7 @@ from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadedModel
-from runtime.protocol.plan import MemoryPart, PlacementPlan
+from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.telemetry import TelemetrySample
 from runtime.protocol.values import Tier
 from runtime.residency.trial import HintMode
@@ -44,23 +42,6 @@ from runtime.residency.watch import StalledRead, log_stall
 from runtime.telemetry.recorder import Counters
 from runtime.telemetry.sampler import Gauges, NoteBox, Sampler
 from runtime.tokenizer.chat import Prompt
-
-MAX_DRAWN_SEED = 2**31
-
-
-def _draw_seed() -> int:
-    """Return a seed that nobody can guess, short enough to be typed again."""
-    return secrets.randbelow(MAX_DRAWN_SEED)
-
-
-def _vram_by_kind(parts: LoadedParts) -> Mapping[MemoryPart, int]:
-    """Return what each part holds on the device, nothing if none is used."""
-    return {} if parts.device is None else parts.device.ledger.by_kind()
-
-
-def _vram_budget(plan: PlacementPlan) -> int:
-    """Return the budget of the device that a plan uses, 0 if it uses none."""
-    return 0 if plan.device == CPU else vram_limit_bytes(plan)
 
 
 class TieredEngine:
@@ -73,20 +54,21 @@ class TieredEngine:
         self,
         kernels: Kernels | None = None,
         clock: Clock = time.perf_counter,
-        draw_seed: Callable[[], int] = _draw_seed,
+        draw_seed: Callable[[], int] = draw_seed,
         rates_path: Path | None = None,
         policy: str = DEFAULT_POLICY,
         routing_folder: Path | None = None,
-        hints: HintMode = HintMode.MEASURED,
+        last_uses: LastUses | None = None,
     ) -> None:
         """``policy`` names the kind that decides who stays in RAM; the lab compares others.
 
-        ``hints`` says whether the drive reads ahead what the next layer will probably need.
-
-        Which experts are chosen is written to ``routing_folder``, if there is one.
+        ``last_uses`` knows which experts are read first. Which experts are chosen is written to
+        ``routing_folder``, if there is one.
         """
         self._routing_folder = routing_folder
-        self._hints = hints
+        self.hints = HintMode.MEASURED
+        """Whether the drive reads ahead what the next layer will probably need; before loading."""
+        self._last_uses = last_uses
         self._policy = POLICIES[policy]
         self._kernels = choose_kernels() if kernels is None else kernels
         if self._kernels.is_row_invariant:
@@ -124,11 +106,12 @@ class TieredEngine:
                 self._learn,
                 self._policy,
                 self._note_stall,
+                self._last_uses,
             ),
             progress,
             cancel,
         )
-        parts.experts.set_hints(self._hints)
+        parts.experts.set_hints(self.hints)
         if self._routing_folder is not None:
             record_routing(parts, self._routing_folder)
         self._parts = parts
@@ -205,6 +188,7 @@ class TieredEngine:
         self._instruments.energy.close()
         parts, self._parts = self._parts, None
         if parts is not None:
+            parts.keep_use(self._last_uses)
             parts.close()
             end_recording(parts)
 
@@ -225,7 +209,7 @@ class TieredEngine:
         self._topics.forget()
         after_bytes = ram_limit_bytes(plan)
         changes = (
-            (Tier.VRAM, _vram_budget(before), _vram_budget(plan)),
+            (Tier.VRAM, vram_budget_bytes(before), vram_budget_bytes(plan)),
             (Tier.RAM, before_bytes, after_bytes),
         )
         for tier, old_bytes, new_bytes in changes:
@@ -258,7 +242,7 @@ class TieredEngine:
         gauges = Gauges(
             resident_bytes=self._resident_bytes,
             ram_by_kind=lambda: {} if self._parts is None else parts.ledger.by_kind(),
-            vram_by_kind=lambda: _vram_by_kind(parts),
+            vram_by_kind=lambda: vram_by_kind(parts),
             drive_bytes=lambda: parts.store.num_bytes_read,
             link_bytes=parts.link_bytes,
             limits=rate_limits(parts.plan, self._rates_path),

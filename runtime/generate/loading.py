@@ -10,6 +10,7 @@ from runtime.engine.base import CancelToken, LoadProgress
 from runtime.errors import LarderError
 from runtime.generate.home import Home
 from runtime.generate.kv_cache import KvCache
+from runtime.generate.last_use import LastUses
 from runtime.generate.statistics import Probe
 from runtime.hardware.memory import host_memory, read_memory
 from runtime.hardware.system_files import SystemFiles
@@ -79,6 +80,13 @@ class LoadedParts:
         device = self.home.device
         return self.link_bytes_before + (0 if device is None else device.num_bytes_copied)
 
+    def keep_use(self, last_uses: LastUses | None) -> None:
+        """Keep which experts are resident for the next start, if anybody was used."""
+        if last_uses is not None and self.spec.moe_layers and any(self.tally.uses):
+            last_uses.write(
+                self.plan.model_fingerprint, self.spec.num_experts, self.experts.recall()
+            )
+
     def close(self) -> None:
         """Give back memory and files; may be called twice."""
         self.experts.close()
@@ -101,6 +109,8 @@ class Tools:
     """Decides which experts stay in RAM."""
     stalled: Stalled = log_stall
     """Called while the drive does not answer a read."""
+    last_uses: LastUses | None = None
+    """Knows which experts are read first."""
 
 
 def load_parts(
@@ -147,6 +157,8 @@ def load_parts(
         books = Books(tools.counters, tally, tools.fill_ended, tools.stalled)
         experts = ExpertCache(store, shape, ledger, books, tools.policy)
         stack.callback(experts.close)
+        if tools.last_uses is not None:
+            experts.remember(tools.last_uses.read(report.fingerprint, spec.num_experts))
         if home.device is not None:
             experts.attach(DeviceExperts(home.device, shape, store.layout.record_bytes))
         home.take_work((ledger if home.device is None else home.device.ledger).free_bytes)

@@ -1,7 +1,7 @@
 """The expert cache: device slots above RAM slots above the store."""
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 import torch
 
@@ -101,6 +101,14 @@ class ExpertCache:
                 return key
         slot = self._ram.places.slot_of[expert.layer].get(expert.expert)
         return None if slot is None else SlotKey(CPU, slot)
+
+    def remember(self, order: Mapping[int, Sequence[int]]) -> None:
+        """Hear what was resident at the last use and is read first; by layer, most used first."""
+        self._ram.residents.remember(order)
+
+    def recall(self) -> Mapping[int, Sequence[int]]:
+        """Return what is resident now, in the same order."""
+        return self._ram.residents.recall()
 
     def fill(self, num_per_layer: int, progress: FillProgress) -> None:
         """Read up to so many experts of each layer into RAM and wait for them."""

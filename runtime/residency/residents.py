@@ -45,6 +45,7 @@ class RamResidents:
         self._index_of = {layer: index for index, layer in enumerate(shape.moe_layers)}
         self._keeper = _keeper_of(shape, kind)
         self._now = 0
+        self._before: Mapping[int, Mapping[int, int]] = {}
         self.above: Mapping[int, Container[int]] = {}
         """What the device holds of each layer; it leaves RAM first."""
         self.call_off: CallOff = _nothing_comes
@@ -82,15 +83,30 @@ class RamResidents:
     def absent(self, layer: int) -> list[int]:
         """Return the experts without a place, the most wanted first.
 
-        These are the most used ones, those that the device holds last.
+        These are the most used ones, of equals those of the last use first; those that the device
+        holds come last.
         """
         residents = self._keeper.residents(self._index_of[layer])
         above, first, uses = self.above.get(layer), self.first_of(layer), self._tally.uses
         absent = [expert for expert in range(self._shape.num_experts) if expert not in residents]
-        return sorted(
-            absent,
-            key=lambda expert: (above is not None and expert in above, -uses[first + expert]),
-        )
+        before, last = self._before.get(layer, {}), self._shape.num_experts
+
+        def order(expert: int) -> tuple[bool, int, int]:
+            is_above = above is not None and expert in above
+            return is_above, -uses[first + expert], before.get(expert, last)
+
+        return sorted(absent, key=order)
+
+    def remember(self, order: Mapping[int, Sequence[int]]) -> None:
+        """Hear what lay here when the model was used last: by layer, the most used first."""
+        self._before = {
+            layer: {expert: place for place, expert in enumerate(experts)}
+            for layer, experts in order.items()
+        }
+
+    def recall(self) -> dict[int, list[int]]:
+        """Return what lies here or on the device, in the same order."""
+        return {layer: self._here(layer) for layer in self._shape.moe_layers}
 
     def reserve(self, layer: int, experts: Sequence[int]) -> list[int]:
         """Give places to experts that nobody needed yet; return the slots to read them to."""
@@ -177,6 +193,13 @@ class RamResidents:
                 shown = tiers[self.first_of(layer) + expert]
                 self.show(layer, expert)
                 assert expert in coming or shown == tiers[self.first_of(layer) + expert]
+
+    def _here(self, layer: int) -> list[int]:
+        """Return what lies here or on the device of a layer, the most used first."""
+        first, above, here = self.first_of(layer), self.above.get(layer, ()), self.places.slot_of
+        uses = self._tally.uses
+        found = [x for x in range(self._shape.num_experts) if x in here[layer] or x in above]
+        return sorted(found, key=lambda expert: -uses[first + expert])
 
     def _evict(self, index: int, expert: int) -> None:
         """Free the slot of an expert that lost its place."""

@@ -22,16 +22,20 @@ def make_engine(
     script: Script | None = None,
     rates_path: Path | None = None,
     routing_folder: Path | None = None,
+    last_use_folder: Path | None = None,
 ) -> Engine:
     """Return an engine without a model; raise ``ENGINE_MISSING`` if its libraries are not there.
 
     ``rates_path`` is where measured rates are kept, ``routing_folder`` where the routing of what
-    is computed is recorded, if anybody asked for that.
+    is computed is recorded, if anybody asked for that, ``last_use_folder`` where it is kept which
+    experts a model used last.
     """
     if kind is EngineKind.SCRIPTED:
         return ScriptedEngine(script or Script())
     try:
         from runtime.generate.engine import TieredEngine
+        from runtime.generate.last_use import LastUses
     except (ImportError, OSError) as error:  # OSError: a library that torch loads is not there
         raise LarderError(ErrorCode.ENGINE_MISSING, reason=str(error)) from error
-    return TieredEngine(rates_path=rates_path, routing_folder=routing_folder)
+    last_uses = None if last_use_folder is None else LastUses(last_use_folder)
+    return TieredEngine(rates_path=rates_path, routing_folder=routing_folder, last_uses=last_uses)

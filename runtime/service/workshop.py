@@ -51,6 +51,7 @@ def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> S
         options.engine,
         rates_path=rates_path,
         routing_folder=options.routing_folder,
+        last_use_folder=folders.cache / "last-use",
     )
     planning = LocalPlanning(places, rates_path)
     return Service(factory, sink, planning, prepare, error_log)

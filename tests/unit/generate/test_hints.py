@@ -87,7 +87,8 @@ def test_hints_any_settings_same_tokens(
 
 
 def test_hints_that_are_trusted_are_read_and_counted(kernels: Kernels, qwen2_folder: Path) -> None:
-    engine = TieredEngine(kernels, hints=HintMode.ALWAYS)
+    engine = TieredEngine(kernels)
+    engine.hints = HintMode.ALWAYS
     engine.load(exact_plan(qwen2_folder, 1), ignore_load_progress, CancelToken())
     assert engine._parts is not None
     engine._parts.experts._ram.hints.trust = Trust(0)
