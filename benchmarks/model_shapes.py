@@ -147,19 +147,35 @@ class RandomWeights:
 
     def matrix(self, name: str) -> Matrix:
         """Return a new random matrix."""
-        kind = name.removesuffix(".weight").rpartition(".")[2]
-        rows, columns = self._sizes[kind]
-        weight_format = WeightFormat.F32 if kind == "gate" else self._format
-        weights = self._random.standard_normal((rows, columns), dtype=np.float32)
-        packed = pack(weight_format, weights * np.float32(0.05 if kind == "gate" else 0.02))
+        layout = self.layout(name)
+        packed = self.packed(name)
         room = huge_room(packed.size)
         room[:] = packed
+        return Matrix.from_buffer(layout, room)
+
+    def layout(self, name: str) -> MatrixLayout:
+        """Return how the matrix of a name lies in a buffer of its own."""
+        kind = _kind_of(name)
+        rows, columns = self._sizes[kind]
+        weight_format = WeightFormat.F32 if kind == "gate" else self._format
         size = matrix_bytes(weight_format, rows, columns)
-        return Matrix.from_buffer(MatrixLayout(weight_format, rows, columns, 0, size), room)
+        return MatrixLayout(weight_format, rows, columns, 0, size)
+
+    def packed(self, name: str) -> Bytes:
+        """Return the bytes of a new random matrix."""
+        layout = self.layout(name)
+        scale = np.float32(0.05 if _kind_of(name) == "gate" else 0.02)
+        weights = self._random.standard_normal((layout.rows, layout.columns), dtype=np.float32)
+        return pack(layout.format, weights * scale)
 
     def vector(self, name: str) -> torch.Tensor:
         """Return ones."""
         return torch.ones(self._head_dim if "q_norm" in name or "k_norm" in name else self._hidden)
+
+
+def _kind_of(name: str) -> str:
+    """Return which matrix of a layer a name means."""
+    return name.removesuffix(".weight").rpartition(".")[2]
 
 
 class RandomModel:

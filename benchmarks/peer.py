@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -65,6 +66,10 @@ def _blocks(kind: str, num_blocks: int) -> Bytes:
     random = np.random.default_rng(0)
     size = gguf.GGML_QUANT_SIZES[TYPES[kind]][1]
     data = random.integers(0, 256, (num_blocks, size), dtype=np.uint8)
+    if kind == "Q4_0":
+        # Without the lowest level their mean is nothing: else every stream would become the same.
+        low, high = (random.integers(1, 16, (num_blocks, size), dtype=np.uint8) for _ in range(2))
+        data = low | high << np.uint8(4)
     if kind == "MXFP4":
         data[:, 0] = 120
         return data
@@ -82,8 +87,11 @@ def _filled(tile: Bytes, kind: str, *shape: int) -> Bytes:
     return flat.reshape(*shape[:-1], row_bytes)
 
 
-def write_model(path: Path, shape: Shape, kind: str) -> None:
-    """Write a random model of a shape in GGUF, all its matrices in one type, the router in f32."""
+def write_model(path: Path, shape: Shape, kind: str, embedding_scale: float = 1.0) -> None:
+    """Write a random model of a shape in GGUF, all its matrices in one type, the router in f32.
+
+    With a large scale of the embedding each token's stream stays its own, and so does its routing.
+    """
     writer = gguf.GGUFWriter(str(path), "qwen3moe")
     writer.add_name("random")
     writer.add_file_type(_FILE_TYPES[kind])
@@ -112,7 +120,11 @@ def write_model(path: Path, shape: Shape, kind: str) -> None:
 
     hidden, experts, width = shape.hidden, shape.num_experts, shape.width
     queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
-    add("token_embd.weight", shape.vocabulary, hidden)
+    embedding = tile.copy()
+    scales = np.array(_SCALES.get(kind, []), np.float16)
+    embedding[:, : 2 * len(scales)] = (scales * np.float16(embedding_scale)).view(np.uint8)
+    rows = _filled(embedding, kind, shape.vocabulary, hidden)
+    writer.add_tensor("token_embd.weight", rows, raw_dtype=TYPES[kind])
     add("output.weight", shape.vocabulary, hidden)
     ones("output_norm.weight", hidden)
     for layer in range(shape.num_layers):
@@ -136,6 +148,9 @@ def write_model(path: Path, shape: Shape, kind: str) -> None:
     writer.close()
 
 
+Start = Callable[[list[str]], list[str]]
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """How the peer is run."""
@@ -154,9 +169,10 @@ class Settings:
 class PeerProcess:
     """The peer, asked by lines; closed with the block that it is used in."""
 
-    def __init__(self, python: Path) -> None:
+    def __init__(self, python: Path, start: Start = list) -> None:
+        """``start`` turns a command into one that starts it where it belongs."""
         self._process = subprocess.Popen(
-            [str(python), str(Path(__file__).with_name("peer_process.py"))],
+            start([str(python), str(Path(__file__).with_name("peer_process.py"))]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -190,6 +206,15 @@ class PeerProcess:
     def decode(self, count: int, first: int) -> float:
         """Return the seconds of some tokens one by one."""
         return float(self._ask({"decode": count, "first": first})["seconds"])
+
+    def feed(self, ids: list[int]) -> float:
+        """Return the seconds of given tokens one by one."""
+        return float(self._ask({"feed": ids})["seconds"])
+
+    @property
+    def process_id(self) -> int:
+        """The process, for whoever counts what it does."""
+        return self._process.pid
 
     def _ask(self, wish: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None

@@ -6,6 +6,7 @@ a JSON object; each answer is one line of JSON:
     {"load": path, "repack": bool, "flash": bool, "threads": n, "ubatch": n}   -> {"info": ...}
     {"prompt": [ids]}                 a whole prompt from nothing               -> {"seconds": s}
     {"decode": n, "first": id}        n tokens one by one, the likeliest each   -> {"seconds": s}
+    {"feed": [ids]}                   these tokens one by one                   -> {"seconds": s}
     {"close": true}
 """
 
@@ -78,6 +79,15 @@ class Peer:
             token = self._likeliest()
         return {"seconds": time.perf_counter() - start}
 
+    def feed(self, ids: list[int]) -> dict[str, Any]:
+        """Put tokens through the model one by one, from an empty cache."""
+        self._clear()
+        start = time.perf_counter()
+        for token in ids:
+            self._feed([token])
+            self._likeliest()
+        return {"seconds": time.perf_counter() - start}
+
     def close(self) -> None:
         """Free model and context."""
         if self._context:
@@ -108,6 +118,8 @@ def answer(peer: Peer, wish: dict[str, Any]) -> dict[str, Any]:
         return peer.load(wish)
     if "prompt" in wish:
         return peer.prompt(wish["prompt"])
+    if "feed" in wish:
+        return peer.feed(wish["feed"])
     return peer.decode(wish["decode"], wish["first"])
 
 

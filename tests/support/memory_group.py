@@ -17,12 +17,17 @@ _KILLS = {1: "memory.oom_control", 2: "memory.events"}
 """Files that count under ``oom_kill`` what was killed."""
 
 
+def joining(processes: Path, command: Sequence[str]) -> list[str]:
+    """Return a command that first goes to the group whose file of processes this is."""
+    return ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(processes), *command]
+
+
 class MemoryGroup:
     """A group whose processes may take so much memory and no swap."""
 
     def __init__(self, folder: Path, version: int, limit_bytes: int) -> None:
-        self._folder = folder
-        self._version = version
+        self.folder = folder
+        self.version = version
         (folder / _LIMIT[version]).write_text(str(limit_bytes), encoding="ascii")
         name, value = _NO_SWAP[version]
         with contextlib.suppress(OSError):  # a system without swap may not have the file
@@ -31,17 +36,17 @@ class MemoryGroup:
     @property
     def name(self) -> str:
         """What kind of group it is, for the record of a test."""
-        return f"version {self._version}"
+        return f"version {self.version}"
 
     @property
     def peak_bytes(self) -> int:
         """The most that its processes held at any time, cache of files included."""
-        return SystemFiles().number(str(self._folder / _PEAK[self._version])) or 0
+        return SystemFiles().number(str(self.folder / _PEAK[self.version])) or 0
 
     @property
     def num_killed(self) -> int:
         """Processes that the system killed for want of memory."""
-        return SystemFiles().table(str(self._folder / _KILLS[self._version]))["oom_kill"]
+        return SystemFiles().table(str(self.folder / _KILLS[self.version]))["oom_kill"]
 
     def run(
         self, command: Sequence[str], folder: Path, timeout_s: float
@@ -58,7 +63,7 @@ class MemoryGroup:
 
     def command(self, command: Sequence[str]) -> list[str]:
         """Return a command that runs another in the group, from its first instruction on."""
-        return ["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"', str(self._processes), *command]
+        return joining(self._processes, command)
 
     def close(self) -> None:
         """End what is left in the group and remove it."""
@@ -66,11 +71,11 @@ class MemoryGroup:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process_id, signal.SIGKILL)
         with contextlib.suppress(OSError):  # what was killed a moment ago may still be leaving
-            self._folder.rmdir()
+            self.folder.rmdir()
 
     @property
     def _processes(self) -> Path:
-        return self._folder / "cgroup.procs"
+        return self.folder / "cgroup.procs"
 
 
 @contextlib.contextmanager
