@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +31,18 @@ _MAX_S = 3600
 QUESTION = "What is the capital of France?"
 ANSWER = "Paris"
 NO_SCREEN = "there is no screen here"
+OPENED = "the window was opened"
+_OPEN = f"""
+from PySide6.QtWidgets import QApplication, QLabel
+application = QApplication([])
+shown = QLabel("Larder")
+shown.show()
+application.processEvents()
+print({OPENED!r} if shown.isVisible() else "nothing is seen")
+"""
+_SET_UP = ("make", "-C", "/src", "setup")
+_RUN = ("make", "-C", "/src", "run")
+_WINDOW = ("env", "QT_QPA_PLATFORM=offscreen", "/src/.venv/bin/python", "-c", _OPEN)
 
 
 def reason_against() -> str | None:
@@ -72,7 +85,7 @@ def lent(settings: str) -> Lent:
 
 
 def try_out() -> dict[str, object]:
-    """Make the bare system, run the program there twice, tell what came of it."""
+    """Make the bare system, run the program there twice, open a window; tell what came of it."""
     against = reason_against()
     if against:
         return {"verdict": "nothing to run", "why": against}
@@ -87,10 +100,15 @@ def try_out() -> dict[str, object]:
             raise CommandError(f"debootstrap failed: {' '.join(text.split()[-40:])}")
         _give_tree(root)
         needs = _give_needs(root)
-        first, first_s = _run_there(root, needs)
-        second, second_s = _run_there(root, needs)
+        first, first_s = _run_there(root, needs, _RUN)
+        second, second_s = _run_there(root, needs, _RUN)
+        # Without a screen nothing of Qt was needed so far.
+        closed, _ = _run_there(root, needs, _WINDOW)
+        brought, _ = _run_there(root, needs, _SET_UP)
+        opened, _ = _run_there(root, needs, _WINDOW)
         there = (root / "etc" / "debian_version").read_text(encoding="ascii").strip()
-        good = is_answered(*first) and is_answered(*second)
+        has_window = brought[0] == 0 and is_opened(*opened)
+        good = is_answered(*first) and is_answered(*second) and has_window
         return {
             "verdict": "passed" if good else "failed",
             "system": f"Debian {there} with {_PACKAGES.replace(',', ', ')}",
@@ -98,12 +116,19 @@ def try_out() -> dict[str, object]:
             "second_run_s": round(second_s, 1),
             "has_extension": "has the native extension" in first[1],
             "answer": answer_in(first[1]),
+            "window_before_setup": is_opened(*closed),
+            "window_after_setup": has_window,
         }
 
 
 def is_answered(status: int, text: str) -> bool:
     """Whether `make run` said that there is no screen, and then its chat gave the answer."""
     return status == 0 and ANSWER in answer_in(text)
+
+
+def is_opened(status: int, text: str) -> bool:
+    """Whether Qt found what it loads, and showed a window."""
+    return status == 0 and OPENED in text
 
 
 def answer_in(text: str) -> str:
@@ -135,8 +160,8 @@ def _give_needs(root: Path) -> Lent:
     return needs
 
 
-def inside(root: Path, needs: Lent) -> str:
-    """The shell's lines that enter the bare system and run the program there."""
+def inside(root: Path, needs: Lent, command: Sequence[str]) -> str:
+    """The shell's lines that enter the bare system and run a command there."""
     mounts = [["mount", "-t", "proc", "proc", str(root / "proc")]]
     mounts += [["mount", "--rbind", "/dev", str(root / "dev")]]
     for path in sorted(needs.folders):
@@ -145,15 +170,15 @@ def inside(root: Path, needs: Lent) -> str:
         mounts += [["mount", "-o", "remount,ro,bind", there]]
     variables = {"HOME": "/root", "PATH": _SEARCHED, "LANG": "C.UTF-8", **needs.variables}
     told = [f"{name}={value}" for name, value in variables.items()]
-    program = ["exec", "chroot", str(root), "env", "-i", *told, "make", "-C", "/src", "run"]
+    program = ["exec", "chroot", str(root), "env", "-i", *told, *command]
     return "\n".join(["set -e", *(shlex.join(words) for words in (*mounts, program))])
 
 
-def _run_there(root: Path, needs: Lent) -> tuple[tuple[int, str], float]:
-    """`make run` with a question on standard input; its status and words, and the seconds."""
+def _run_there(root: Path, needs: Lent, command: Sequence[str]) -> tuple[tuple[int, str], float]:
+    """A command with the question on standard input; its status and words, and the seconds."""
     started_s = time.monotonic()
     done = subprocess.run(
-        [*_APART, "sh", "-c", inside(root, needs)],
+        [*_APART, "sh", "-c", inside(root, needs, command)],
         input=f"{QUESTION}\n",
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

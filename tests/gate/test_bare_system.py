@@ -38,12 +38,15 @@ def test_folders_are_lent_for_reading_only_and_no_other_variable_comes_along(
 ) -> None:
     root = tmp_path / "root"
     needs = bare_system.lent(_settings(tmp_path))
-    lines = [shlex.split(line) for line in bare_system.inside(root, needs).splitlines()]
+    lines = [
+        shlex.split(line) for line in bare_system.inside(root, needs, ("make", "run")).splitlines()
+    ]
     there = str(root / (tmp_path / "index").relative_to("/"))
     assert ["mount", "--bind", str(tmp_path / "index"), there] in lines
     assert ["mount", "-o", "remount,ro,bind", there] in lines
     told = {word.partition("=")[0] for word in lines[-1] if "=" in word}
     assert told == {"HOME", "PATH", "LANG", *needs.variables}
+    assert lines[-1][-2:] == ["make", "run"]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +62,21 @@ def test_run_is_answered_only_with_the_sentence_the_answer_and_success(
     status: int, text: str, *, good: bool
 ) -> None:
     assert bare_system.is_answered(status, text) is good
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "good"),
+    [
+        (0, f"{bare_system.OPENED}\n", True),
+        (1, f"{bare_system.OPENED}\n", False),
+        (0, "nothing is seen\n", False),
+        (1, "ImportError: libEGL.so.1: cannot open shared object file", False),
+    ],
+)
+def test_window_is_opened_only_with_its_word_and_success(
+    status: int, text: str, *, good: bool
+) -> None:
+    assert bare_system.is_opened(status, text) is good
 
 
 def test_answer_is_what_stands_between_the_sentence_and_the_figures() -> None:
