@@ -1,0 +1,68 @@
+"""The verbs: what each does first, and that both doors to them open the same."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import environments
+import interpreters
+import setup
+import start
+import verb
+from console import ROOT
+
+
+@pytest.fixture(name="taken")
+def _taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a verb does, in order, without doing it."""
+    taken: list[str] = []
+
+    def set_up(*, window: bool = True) -> Path:
+        del window
+        taken.append("set-up")
+        return Path("python")
+
+    def call(command: Sequence[str | Path], **_: object) -> int:
+        taken.append(" ".join(Path(part).name for part in command[1:]))
+        return 0
+
+    monkeypatch.setattr(setup, "everything", set_up)
+    monkeypatch.setattr(environments, "prepare", lambda _which: False)
+    monkeypatch.setattr(subprocess, "call", call)
+    monkeypatch.setattr(start, "hand_over", call)
+    monkeypatch.setattr(start, "has_display", lambda: True)
+    monkeypatch.setattr("sys.argv", ["verb.py"])
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("name", "then"), [("setup", []), ("run", ["-m app"]), ("test", ["jobs.py"])]
+)
+def test_run_and_test_begin_with_what_setup_does(
+    taken: list[str], name: str, then: list[str]
+) -> None:
+    assert verb.main([name]) == 0
+    assert taken == ["set-up", *then]
+
+
+def test_make_knows_every_verb_and_begins_with_run() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (targets,) = re.findall(r"^([a-z ]+): python$", text, flags=re.MULTILINE)
+    assert set(targets.split()) == set(verb.VERBS)
+    assert ".DEFAULT_GOAL := run" in text
+
+
+def test_make_for_windows_hands_any_verb_over_and_tries_the_same_pythons() -> None:
+    text = (ROOT / "make.cmd").read_text(encoding="utf-8")
+    assert 'if "%VERB%"=="" set "VERB=run"' in text
+    starts = [line.strip() for line in text.splitlines() if ".ci\\verb.py" in line]
+    assert starts
+    assert all(line.endswith(" .ci\\verb.py %VERB%") for line in starts)
+    (tried,) = re.findall(r"^for %%V in \(([\d. ]+)\) do", text, flags=re.MULTILINE)
+    newest, oldest = interpreters.NEWEST, interpreters.OLDEST
+    assert tried.split() == [f"3.{minor}" for minor in range(newest[1], oldest[1] - 1, -1)]
