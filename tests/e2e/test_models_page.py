@@ -132,7 +132,20 @@ def test_broken_folder_dropped_gets_a_sentence_and_the_loaded_model_stays(
         )
 
     ready_window.qtbot.waitUntil(is_told, timeout=START_MS)
-    start = candidate_view(ready_window)._start
+    candidate = program.session.candidate
+    assert candidate is not None
+    problems = [candidate.error] if candidate.error else []
+    problems += candidate.report.problems if candidate.report else []
+    view = candidate_view(ready_window)
+    ready_window.qtbot.waitUntil(
+        lambda: (
+            {sentence(each) for each in problems}
+            <= {each.text() for each in view.findChildren(QLabel)}
+        ),
+        timeout=START_MS,
+    )
+    assert not any("Traceback" in each.text() for each in view.findChildren(QLabel))
+    start = view._start
     assert not start.isVisible() or not start.isEnabled()
     assert program.session.loaded is not None
     assert program.session.stage is Stage.READY

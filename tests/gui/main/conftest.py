@@ -27,9 +27,10 @@ def start_window(qtbot: QtBot, tmp_path: Path) -> Iterator[StartWindow]:
         *,
         is_loading: bool = True,
         prompt_rate: float = 2000.0,
+        load_s: float = 0.5,
     ) -> WindowDriver:
         path = tmp_path / "script.json"
-        script: dict[str, object] = {"prompt_tokens_per_s": prompt_rate}
+        script: dict[str, object] = {"prompt_tokens_per_s": prompt_rate, "load_s": load_s}
         path.write_text(
             json.dumps({**script, "answers": answers} if answers else script), encoding="utf-8"
         )

@@ -1,0 +1,39 @@
+"""A load in the window: how far it is can be seen, and it can be cancelled by its button."""
+
+from pathlib import Path
+
+from app.state.stages import Stage
+from app.text.words import ModelWords, ShellWords
+from app.views.models_view import ModelsView
+from app.views.rail import Page
+from tests.gui.main.conftest import StartWindow
+from tests.support.window import START_MS
+
+
+def test_load_shows_how_far_it_is_and_is_cancelled_by_its_button(
+    start_window: StartWindow, tmp_path: Path
+) -> None:
+    window = start_window(is_loading=False, load_s=600.0)
+    session = window.program.session
+    window.drop(tmp_path / "a model")
+    window.qtbot.waitUntil(
+        lambda: session.candidate is not None and session.candidate.can_load, timeout=START_MS
+    )
+    page = window.program.window.page(Page.MODELS)
+    assert isinstance(page, ModelsView)
+    view = page.candidate_view
+    window.click(view, ModelWords.LOAD)
+    window.wait_for_stage(Stage.LOADING)
+    window.program.window.show_page(Page.MODELS)
+    window.qtbot.waitUntil(
+        lambda: view._progress_text.text().startswith(ModelWords.LOADING_DENSE), timeout=START_MS
+    )
+    assert view._progress.isVisible()
+    assert view._progress.maximum() > 0
+    window.click(view, ShellWords.CANCEL)
+    window.wait_for_stage(Stage.PLANNED)
+    assert session.loaded is None
+    assert session.error is None
+    assert not view._progress.isVisible()
+    assert not view._cancel.isVisible()
+    assert view._start.isEnabled()
