@@ -25,6 +25,8 @@ PACKAGES = {
     "libSM.so.6": "libsm6",
     "libX11-xcb.so.1": "libx11-xcb1",
     "libX11.so.6": "libx11-6",
+    "libbrotlicommon.so.1": "libbrotli1",
+    "libbrotlidec.so.1": "libbrotli1",
     "libdbus-1.so.3": "libdbus-1-3",
     "libdrm.so.2": "libdrm2",
     "libfontconfig.so.1": "libfontconfig1",
@@ -53,6 +55,7 @@ PACKAGES = {
     "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
     "libxkbcommon.so.0": "libxkbcommon0",
     "libz.so.1": "zlib1g",
+    "libzstd.so.1": "libzstd1",
 }
 # A program the tests start -> its package.
 TEST_PROGRAMS = {"Xvfb": "xvfb", "xvfb-run": "xvfb", "xauth": "xauth"}
@@ -74,7 +77,14 @@ def ensure_window(python: Path) -> None:
     """
     if sys.platform == "linux":
         missing = missing_libraries(python)
-        _provide({PACKAGES.get(name) for name in missing}, f"Qt needs {', '.join(missing)}")
+        known = {PACKAGES[name] for name in missing if name in PACKAGES}
+        _provide(known, f"Qt needs {', '.join(missing)}")
+        # What is not in the table may have come along with what is.
+        unknown = set(missing) - set(PACKAGES) and missing_libraries(python)
+        if unknown:
+            raise CommandError(
+                f"Qt needs {', '.join(unknown)}; install them with this system's package manager."
+            )
 
 
 def ensure_test_programs() -> None:
@@ -131,13 +141,12 @@ def missing_in(text: str) -> list[str]:
     return sorted(set(re.findall(r"^\s*(\S+) => not found", text, flags=re.MULTILINE)))
 
 
-def _provide(packages: Iterable[str | None], reason: str) -> None:
+def _provide(packages: Iterable[str], reason: str) -> None:
     """Install Debian packages when allowed, or say the one line that does it."""
-    wanted = set(packages)
-    if not wanted:
+    names = sorted(set(packages))
+    if not names:
         return
-    names = sorted(name for name in wanted if name)
-    if None in wanted or shutil.which("apt-get") is None:
+    if shutil.which("apt-get") is None:
         raise CommandError(f"{reason}; install them with this system's package manager.")
     if os.geteuid() != 0:
         raise CommandError(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import sys
+import sysconfig
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +17,7 @@ import setup
 import stamps
 import system_packages
 import torch_build
-from console import ROOT, CommandError
+from console import ROOT, CommandError, output_of
 
 _CPU: dict[str, object] = {"version": "2.13.0", "cuda": None, "hip": None, "gpu_packages": []}
 _CUDA: dict[str, object] = {
@@ -22,6 +26,12 @@ _CUDA: dict[str, object] = {
     "hip": None,
     "gpu_packages": ["nvidia-cublas"],
 }
+
+_WITH_CPP = {
+    *("ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libc.so.6", "libdl.so.2", "libm.so.6"),
+    *("libpthread.so.0", "libresolv.so.2", "librt.so.1", "libgcc_s.so.1", "libstdc++.so.6"),
+}
+"""What a machine with a C++ compiler has."""
 
 
 @pytest.mark.parametrize(
@@ -94,6 +104,48 @@ def test_missing_library_without_root_gives_the_line_to_run(
     monkeypatch.setattr("shutil.which", lambda _name: "apt-get")
     with pytest.raises(CommandError, match="sudo apt-get install -y libegl1"):
         system_packages.ensure_window(Path("python"))
+
+
+@pytest.mark.parametrize(
+    "left", [[], ["libnew.so.1"]], ids=["comes with the known one", "stays away"]
+)
+def test_library_that_no_package_is_known_for_is_looked_for_again_after_the_known_ones(
+    monkeypatch: pytest.MonkeyPatch, left: list[str]
+) -> None:
+    answers = [["libEGL.so.1", "libnew.so.1"], left]
+    brought: list[str] = []
+
+    def play(command: Sequence[str | Path], **_: object) -> tuple[int, str]:
+        brought.append(str(command[-1]))
+        return 0, ""
+
+    monkeypatch.setattr(system_packages, "missing_libraries", lambda _python: answers.pop(0))
+    monkeypatch.setattr(system_packages, "output_of", play)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda _name: "apt-get")
+    refused = pytest.raises(CommandError, match=r"Qt needs libnew\.so\.1; install")
+    with refused if left else contextlib.nullcontext():
+        system_packages.ensure_window(Path("python"))
+    assert brought == ["update", "libegl1"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Qt's files are of another form elsewhere")
+def test_every_library_that_qt_names_comes_with_it_with_cpp_or_from_a_known_package() -> None:
+    qt = Path(sysconfig.get_path("purelib")) / "PySide6"
+    own = {path.name: path for path in qt.rglob("*.so*")}
+    left, looked_at = [qt / part for part in system_packages._LOADED], set[Path]()
+    named: set[str] = set()
+    while left:
+        path = left.pop()
+        looked_at.add(path)
+        status, text = output_of(["readelf", "--dynamic", path])
+        assert status == 0, text
+        needs = set(re.findall(r"\(NEEDED\).*\[(.+)\]", text))
+        named |= needs
+        left += [own[name] for name in needs & own.keys() if own[name] not in looked_at]
+    assert len(named) > 30
+    assert named - own.keys() - system_packages.PACKAGES.keys() - _WITH_CPP == set()
 
 
 @pytest.mark.parametrize("apt_fails", [False, True])
