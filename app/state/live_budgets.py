@@ -28,6 +28,7 @@ class LiveBudgets(QObject):
         self._bounds: PlacementPlan | None = None
         self._error: ErrorReport | None = None
         self._num_applying = 0
+        self._applied: Budgets | None = None
         self._was_set = False
         self._folder = ""
         session.changed.connect(self._on_session_changed)
@@ -83,6 +84,7 @@ class LiveBudgets(QObject):
         budgets = self._wanted
         if budgets is not None and self._session.budgets.change_loaded(budgets, self._on_set):
             self._num_applying += 1
+            self._applied = budgets
             self.changed.emit()
 
     def carry_out(self, budgets: Budgets) -> None:
@@ -130,7 +132,8 @@ class LiveBudgets(QObject):
             self._was_set = True
         else:
             self._error = _error_of(event)
-        if not self._num_applying:
+        # A slider that moved on meanwhile is not let go: what it points at is still to be applied.
+        if not self._num_applying and self._wanted == self._applied:
             self._wanted = None
             self._preview = None
         self.changed.emit()
@@ -141,7 +144,7 @@ class LiveBudgets(QObject):
         if folder != self._folder:
             self._folder = folder
             self._wanted = self._asked = self._preview = self._error = None
-            self._bounds = None
+            self._applied = self._bounds = None
             self._num_applying = 0
             self._was_set = False
             plan = self._session.loaded_plan

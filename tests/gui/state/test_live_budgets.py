@@ -103,6 +103,19 @@ def test_live_of_several_changes_the_last_ends_the_wish(
     assert now(live.wanted) is None
 
 
+def test_live_moved_on_while_a_change_comes_into_force_keeps_the_wish(
+    live: LiveBudgets, client: FakeClient
+) -> None:
+    live.carry_out(Budgets(ram_bytes=100))
+    live.move_ram(50)
+    set_budgets(client)
+    assert live.wanted == Budgets(ram_bytes=50)
+    live.apply()
+    assert client.last(SetBudgets).budgets == Budgets(ram_bytes=50)
+    set_budgets(client)
+    assert now(live.wanted) is None
+
+
 def test_live_preview_that_fails_says_why(live: LiveBudgets, client: FakeClient) -> None:
     live.move_ram(1)
     client.answer(CommandFailed(request_id=client.last(PlanModel).request_id, error=some_error()))
