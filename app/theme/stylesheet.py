@@ -26,7 +26,6 @@ QLabel[look="title"] {{ font-size: {metrics.FIGURE_PX}px; font-weight: 600; }}
 QLabel[look="figure"] {{ font-size: {metrics.FIGURE_PX}px; font-weight: 600; }}
 QLabel[look="strong"] {{ font-weight: 600; }}
 QLabel[look="accent"] {{ color: {p.accent_text}; }}
-QLabel[look="error"] {{ color: {p.error}; }}
 QLabel[look="problem"] {{ color: {p.error}; font-size: {metrics.DIM_PX}px; }}
 QFrame[look="card"] {{
   background: {p.surface}; border: 1px solid {p.line}; border-radius: {metrics.CARD_RADIUS}px;
@@ -40,6 +39,8 @@ QFrame[look="card"]:focus {{ border: 2px solid {p.focus}; }}
 QFrame[look="error"] {{
   background: {p.error_area}; border: 1px solid {p.error}; border-radius: {metrics.CARD_RADIUS}px;
 }}
+/* A label is a frame too: its look is that of the text alone. */
+QLabel[look="error"] {{ background: transparent; border: 0; color: {p.error}; }}
 QFrame[look="own"] {{ background: {p.own}; border-radius: {metrics.CARD_RADIUS}px; }}
 QFrame[look="code"] {{
   background: {p.code}; border: 1px solid {p.line}; border-radius: {metrics.CONTROL_RADIUS}px;

@@ -8,9 +8,11 @@ from PySide6.QtWidgets import QComboBox, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.theme.palette import DARK, LIGHT
+from app.theme.stylesheet import style_sheet
 from app.views.budget_card import BudgetCard
 from app.views.candidate_view import CandidateView
 from app.views.live_budget_card import LiveBudgetCard
+from app.views.pieces import label
 from runtime.protocol.messages import BudgetsSet, CommandFailed, PlanModel, SetBudgets
 from tests.gui.text.test_units import plain
 from tests.support.monitor_stage import (
@@ -175,3 +177,15 @@ def test_context_above_what_the_model_can_do_shows_its_most(qtbot: QtBot) -> Non
     (box,) = card.findChildren(QComboBox)
     assert box.currentData() == 512
     assert max(box.itemData(index) for index in range(box.count())) == 512
+
+
+def test_label_with_an_error_is_red_text_without_a_frame(qtbot: QtBot) -> None:
+    line = label("What is wrong", "error")
+    qtbot.addWidget(line)
+    line.setStyleSheet(style_sheet(LIGHT))
+    line.resize(120, 24)
+    image = line.grab().toImage()
+    colours = {image.pixelColor(x, y).name().upper() for x in range(120) for y in range(24)}
+    assert LIGHT.error in colours
+    assert LIGHT.error_area not in colours
+    assert {image.pixelColor(x, 0).name().upper() for x in range(120)} != {LIGHT.error}
