@@ -82,7 +82,7 @@ class TierSlider(QSlider):
         """Return the bytes at both ends."""
         bounds = self._range
         taken = bounds.most_bytes + bounds.others_bytes + bounds.reserve_bytes
-        is_limited = taken * 2 >= bounds.total_bytes
+        is_limited = taken >= bounds.total_bytes
         end = bounds.total_bytes if is_limited else bounds.most_bytes
         start = 0 if is_limited else self._lowest()
         return start, max(end, bounds.most_bytes, start + 1)

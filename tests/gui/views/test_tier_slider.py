@@ -1,5 +1,7 @@
 """The slider over one memory."""
 
+import dataclasses
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
@@ -73,6 +75,16 @@ def test_slider_with_room_to_spare_spans_what_is_of_use(qtbot: QtBot) -> None:
     slider.show_range(ROOMY)
     QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(8, 12))
     assert slider.chosen_bytes() == 300
+    QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(208, 12))
+    assert slider.chosen_bytes() == pytest.approx(450, abs=3)
+
+
+def test_slider_on_a_busy_pc_spans_what_is_of_use_where_that_is_free(qtbot: QtBot) -> None:
+    busy = dataclasses.replace(ROOMY, others_bytes=90_000)
+    slider = TierSlider(DARK, "ram", "RAM budget", is_from_zero=False)
+    qtbot.addWidget(slider)
+    slider.resize(416, 24)
+    slider.show_range(busy)
     QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(208, 12))
     assert slider.chosen_bytes() == pytest.approx(450, abs=3)
 
