@@ -95,8 +95,9 @@ class LiveBudgets(QObject):
     def _base(self) -> Budgets | None:
         if self._wanted is not None:
             return self._wanted
-        plan = self._session.loaded_plan
-        return plan.budgets if plan is not None else None
+        # Not those of the plan, in which every budget is a number: RAM that follows what fits takes
+        # in what leaves the card.
+        return self._session.loaded_budgets if self._session.loaded_plan is not None else None
 
     def _want(self, budgets: Budgets) -> None:
         self._wanted = budgets
@@ -130,6 +131,7 @@ class LiveBudgets(QObject):
         self._num_applying = max(0, self._num_applying - 1)
         if isinstance(event, BudgetsSet):
             self._was_set = True
+            self._ask_bounds()
         else:
             self._error = _error_of(event)
         # A slider that moved on meanwhile is not let go: what it points at is still to be applied.
@@ -147,10 +149,14 @@ class LiveBudgets(QObject):
             self._applied = self._bounds = None
             self._num_applying = 0
             self._was_set = False
-            plan = self._session.loaded_plan
-            if plan is not None:
-                self._session.budgets.plan_loaded(plan.budgets, self._on_bounded)
+            self._ask_bounds()
             self.changed.emit()
+
+    def _ask_bounds(self) -> None:
+        """Ask how far each memory reaches beside what the other one is given."""
+        plan = self._session.loaded_plan
+        if plan is not None:
+            self._session.budgets.plan_loaded(plan.budgets, self._on_bounded)
 
     def _on_bounded(self, event: Reply) -> None:
         plan = self._session.loaded_plan

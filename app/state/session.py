@@ -35,6 +35,7 @@ from runtime.protocol.messages import (
 )
 from runtime.protocol.model import LoadedModel, ModelReport
 from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.values import Budgets
 
 CANCEL_WAIT_MS = 1500
 """A load or preparation that has not stopped by then is ended with its process."""
@@ -157,6 +158,11 @@ class Session(QObject, LoadListener):
     def loaded_plan(self) -> PlacementPlan | None:
         """The plan of the loaded model, with its forecast."""
         return self._load.plan if self._loaded is not None else None
+
+    @property
+    def loaded_budgets(self) -> Budgets:
+        """What the loaded model was asked to take; what is left out follows what fits."""
+        return self._loaded_wish.limits.budgets if self._loaded_wish is not None else Budgets()
 
     @property
     def machine(self) -> MachineReport | None:

@@ -117,6 +117,8 @@ class LiveBudgetCard(Card):
                 plan.vram_bytes if given is None else given,
             )
         ram = wanted.ram_bytes if wanted is not None else None
+        if ram is None and live.preview is not None and live.preview.problem is None:
+            ram = live.preview.ram_bytes
         self.ram.show_budget(
             BudgetWords.RAM,
             ram_range(machine, plan, bounds),

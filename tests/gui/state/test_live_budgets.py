@@ -54,6 +54,32 @@ def test_live_moving_previews_the_newest_wish_one_at_a_time(
     assert live.wanted == Budgets(ram_bytes=300)
 
 
+def test_live_ram_that_follows_what_fits_still_does_when_vram_moves(
+    live: LiveBudgets, ready_session: Session, client: FakeClient
+) -> None:
+    live.move_vram("cuda:0", 7)
+    live.apply()
+    command = client.last(SetBudgets)
+    # The plan in force names every budget, the one that was left to the planner too.
+    plan = plan_under(Budgets(ram_bytes=100, vram_bytes={"cuda:0": 7}))
+    client.answer(BudgetsSet(request_id=command.request_id, model=some_loaded(), plan=plan))
+    assert ready_session.loaded_plan is plan
+    live.move_vram("cuda:0", 0)
+    assert live.wanted == Budgets(ram_bytes=None, vram_bytes={"cuda:0": 0})
+
+
+def test_live_bounds_are_those_beside_what_came_into_force(
+    live: LiveBudgets, client: FakeClient
+) -> None:
+    answer_plan(client, some_plan())
+    live.carry_out(Budgets(vram_bytes={"cuda:0": 0}))
+    answer_plan(client, some_plan())
+    set_budgets(client)
+    wider = msgspec.structs.replace(some_plan(), all_ram_bytes=1 << 40)
+    answer_plan(client, wider)
+    assert live.bounds == wider
+
+
 def test_live_applied_budgets_are_the_sessions_and_the_settings(
     live: LiveBudgets, ready_session: Session, client: FakeClient, settings: SettingsState
 ) -> None:

@@ -179,6 +179,17 @@ def test_context_above_what_the_model_can_do_shows_its_most(qtbot: QtBot) -> Non
     assert max(box.itemData(index) for index in range(box.count())) == 512
 
 
+def test_live_card_shows_the_ram_that_takes_in_what_leaves_the_card(
+    live_card: LiveBudgetCard, stage: MonitorStage
+) -> None:
+    slider = live_card.vram.slider
+    QTest.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(0, slider.height() // 2))
+    assert stage.client.last(PlanModel).budgets.ram_bytes is None
+    answer_plan(stage.client, msgspec.structs.replace(plan_with_device(), ram_bytes=3 * GIB))
+    shown = plain(" ".join(each.text() for each in live_card.ram.findChildren(QLabel)))
+    assert "3.0 GiB" in shown
+
+
 def test_label_with_an_error_is_red_text_without_a_frame(qtbot: QtBot) -> None:
     line = label("What is wrong", "error")
     qtbot.addWidget(line)
