@@ -39,17 +39,22 @@ class RateCache:
         """Keep a measurement and return what counts from now on.
 
         Of a drive the lower value counts, since a short measurement meets its fast cache; of RAM
-        and links the newest. A file that cannot be written is logged: the rate counts for now.
+        the higher, since whatever else runs only slows it; of links the newest. A file that cannot
+        be written is logged: the rate counts for now.
         """
         if not math.isfinite(bytes_per_s) or bytes_per_s <= 0:
             raise ValueError(f"a rate of {bytes_per_s} bytes/s")
         rates = self._read()
         newest = Measured(value=float(bytes_per_s), method=method[:_MAX_METHOD_CHARACTERS])
         before = rates.get(key)
-        if key.startswith("drive:") and before is not None and before.value < newest.value:
-            newest = before
-        rates[key] = newest
-        self._write(rates)
+        if before is not None:
+            if key.startswith("drive:"):
+                newest = min(before, newest, key=_value)
+            elif key == RAM:
+                newest = max(before, newest, key=_value)
+        if newest != before:
+            rates[key] = newest
+            self._write(rates)
         return newest
 
     def _read(self) -> dict[str, Measured]:
@@ -77,6 +82,10 @@ class RateCache:
         }
         content = json.dumps(document, indent=1)
         replace_file(self.path, content, "measured rates")
+
+
+def _value(rate: Measured) -> float:
+    return rate.value
 
 
 def _measured_of(entry: object) -> Measured | None:

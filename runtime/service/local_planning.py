@@ -39,6 +39,7 @@ class LocalPlanning:
     ) -> None:
         self._places = places
         self._rates_path = rates_path
+        self._is_ram_measured = False
         self._drive_rates = drive_rates or DriveRates(rates_path)
 
     def inspect(self, folder: str) -> ModelReport:
@@ -78,7 +79,9 @@ class LocalPlanning:
             return msgspec.structs.replace(machine, energy_sources=meter.sources)
 
     def _describe(self, folders: Sequence[str], expert_bytes: int) -> MachineReport:
-        measure_ram(self._rates_path)
+        if not self._is_ram_measured:
+            self._is_ram_measured = True
+            measure_ram(self._rates_path)
         machine = describe_machine(folders, kernels=kernels_name(), rates_path=self._rates_path)
         return msgspec.structs.replace(
             machine,

@@ -1,4 +1,4 @@
-"""Measures once what the planner wants to know of this PC and nobody has kept yet."""
+"""Measures what the planner wants to know of this PC's memory and kernels."""
 
 import os
 from pathlib import Path
@@ -22,12 +22,12 @@ def kernels_name() -> str:
 
 
 def measure_ram(rates_path: Path) -> None:
-    """Measure how fast all cores together read memory, unless that is kept already.
+    """Measure how fast all cores together read memory; the best that was ever measured is kept.
 
+    Called once by a process: a PC that was busy at the first start is not taken for slow for ever.
     It takes some hundredths of a second and, while it runs, a buffer of 64 MiB.
     """
-    rates = RateCache(rates_path)
-    if rates.rate(RAM) is not None or load_native() is None:
+    if load_native() is None:
         return
     num_threads = psutil.cpu_count(logical=False) or os.cpu_count() or 1
     buffer = np.ones(_BUFFER_BYTES, dtype=np.uint8)
@@ -36,4 +36,4 @@ def measure_ram(rates_path: Path) -> None:
         for _ in range(_NUM_RUNS)
     ]
     if max(measured) > 0:
-        rates.record(RAM, max(measured), f"measured, {num_threads} threads, 64 MiB")
+        RateCache(rates_path).record(RAM, max(measured), f"measured, {num_threads} threads, 64 MiB")

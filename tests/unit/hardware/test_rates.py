@@ -29,14 +29,23 @@ def test_rate_cache_of_a_drive_keeps_the_lower(tmp_path: Path) -> None:
     assert cache.rate(key) == cache.record(key, 2e9, "sustained")
 
 
-@pytest.mark.parametrize("key", [RAM, link_key("cuda:0")])
-def test_rate_cache_of_others_keeps_the_newest(tmp_path: Path, key: str) -> None:
+@pytest.mark.parametrize("newest", [5e9, 1e9])
+def test_rate_cache_of_a_link_keeps_the_newest(tmp_path: Path, newest: float) -> None:
     cache = RateCache(tmp_path / "rates.json")
+    key = link_key("cuda:0")
     cache.record(key, 3e9, "first")
-    cache.record(key, 5e9, "second")
+    cache.record(key, newest, "second")
     kept = cache.rate(key)
     assert kept is not None
-    assert kept.value == 5e9
+    assert kept.value == newest
+
+
+def test_rate_cache_of_ram_keeps_the_higher(tmp_path: Path) -> None:
+    cache = RateCache(tmp_path / "rates.json")
+    cache.record(RAM, 2e9, "busy")
+    assert cache.record(RAM, 3e10, "idle").method == "idle"
+    assert cache.record(RAM, 2e9, "busy again").method == "idle"
+    assert cache.rate(RAM) == cache.record(RAM, 1e9, "busy still")
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan])

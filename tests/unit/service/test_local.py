@@ -18,6 +18,7 @@ from runtime.protocol.machine import DeviceReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.values import Budgets, WeightFormat
+from runtime.service import local_planning, measuring
 from runtime.service.local_planning import LocalPlanning, own_ram_bytes, with_held
 from runtime.service.local_preparing import LocalPreparer
 from runtime.service.prepare_child import ChildPreparer
@@ -61,6 +62,35 @@ def house(tmp_path: Path, tmp_home: Path) -> House:
 
 def ignore(_done: int, _total: int, _rate: float) -> None:
     """Take progress and do nothing."""
+
+
+def test_planning_measures_ram_once_in_each_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "load_native", object)
+    monkeypatch.setattr(local_planning, "kernels_name", lambda: "native")
+    rates = tmp_path / "rates.json"
+    runs: list[float] = []
+
+    def read(*_sizes: int) -> float:
+        runs.append(speed)
+        return speed
+
+    monkeypatch.setattr(measuring, "read_bandwidth", read)
+
+    def told(planning: LocalPlanning) -> float:
+        measured = planning.describe(()).ram_read_bytes_per_s
+        assert measured is not None
+        return measured.value
+
+    speed = 2e9
+    busy = LocalPlanning(PreparedPlaces(tmp_path / "data"), rates)
+    assert told(busy) == 2e9
+    num_runs = len(runs)
+    assert told(busy) == 2e9
+    assert len(runs) == num_runs
+    speed = 3e10
+    assert told(LocalPlanning(PreparedPlaces(tmp_path / "data"), rates)) == 3e10
 
 
 def slow_child(folder: Path) -> ChildPreparer:
