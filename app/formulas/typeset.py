@@ -4,7 +4,7 @@ import re
 
 MAX_SVG_CHARACTERS = 400_000
 """Larger pictures are not worth their time."""
-INK = "#010203"
+INK = "currentColor"
 """The colour of all ink, which the window replaces by the one of its palette."""
 SIZE_PX = 16
 """As large as the text around it looks."""
