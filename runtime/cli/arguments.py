@@ -3,6 +3,7 @@
 import argparse
 import math
 from pathlib import Path
+from typing import NoReturn
 
 from runtime.cli.replay_arguments import add_replay
 from runtime.service.engine_loader import EngineKind
@@ -10,9 +11,28 @@ from runtime.service.engine_loader import EngineKind
 _FOLDER_HELP = "the model's folder"
 
 
+class ArgumentsError(Exception):
+    """Arguments that a command cannot take; ``usage`` is how it is called."""
+
+    def __init__(self, usage: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.usage = usage
+        self.sentence = sentence
+
+
+class _Parser(argparse.ArgumentParser):
+    """Leaves to the program how wrong arguments are told; one of its options decides that."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ArgumentsError(self.format_usage(), f"{self.prog}: error: {message}")
+
+
 def build_parser(version: str) -> argparse.ArgumentParser:
-    """Return the parser of all commands; ``command`` names the one that was chosen."""
-    parser = argparse.ArgumentParser(
+    """Return the parser of all commands; ``command`` names the one that was chosen.
+
+    It raises ``ArgumentsError`` for wrong arguments, and ``SystemExit`` after help and version.
+    """
+    parser: argparse.ArgumentParser = _Parser(
         prog="larderctl", description="Runs Mixture-of-Experts language models in a terminal."
     )
     parser.add_argument("--version", action="version", version=f"larderctl {version}")
@@ -60,7 +80,9 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vram", type=_gib, metavar="GiB", help="VRAM budget of the first GPU; 0 uses none"
     )
-    parser.add_argument("--context", type=_count, default=0, metavar="N", help="context in tokens")
+    parser.add_argument(
+        "--context", type=_count, default=0, metavar="N", help="context in tokens; 0: what fits"
+    )
     parser.add_argument("--machine", type=Path, metavar="PROFILE", help="pretend to be this PC")
 
 
@@ -74,7 +96,9 @@ def _add_chat(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     _add_budgets(chat)
     sampling = chat.add_argument_group("how the answer is chosen")
-    sampling.add_argument("--max-tokens", type=_count, default=0, metavar="N")
+    sampling.add_argument(
+        "--max-tokens", type=_count, default=0, metavar="N", help="0: until the context is full"
+    )
     sampling.add_argument(
         "--temperature", type=_number, metavar="T", help="0 is always the likeliest"
     )

@@ -13,6 +13,7 @@ from runtime.cli.failure import EXIT_INTERRUPTED, print_json, tell_failure
 from runtime.cli.loading import LoadedChoice, load_model, read_sampling
 from runtime.cli.output import tell
 from runtime.cli.screen import readable_text, size_text, write_streamed
+from runtime.errors import LarderError
 from runtime.protocol.chat import (
     ChatMessage,
     FinishReason,
@@ -20,6 +21,7 @@ from runtime.protocol.chat import (
     Role,
     SamplingSettings,
 )
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
     GenerationCancelled,
     GenerationFinished,
@@ -52,13 +54,13 @@ class Answer:
 
 def chat(client: Client, options: argparse.Namespace) -> int:
     """Load the model, then answer one prompt or hold a conversation."""
+    prompt = _read_prompt(options)
     loaded = load_model(client, options)
     sampling = read_sampling(options, loaded.sampling)
     opening = opening_of(options)
-    if options.prompt is None and not options.json:
+    if prompt is None:
         _converse(client, loaded, opening, sampling)
         return 0
-    prompt = sys.stdin.read() if options.prompt is None else options.prompt
     conversation = [*opening, ChatMessage(role=Role.USER, text=readable_text(prompt))]
     answer = ask_model(client, conversation, sampling, is_shown=not options.json)
     if options.json:
@@ -67,6 +69,21 @@ def chat(client: Client, options: argparse.Namespace) -> int:
         print()
         _tell_stats(answer)
     return EXIT_INTERRUPTED if answer.reason is None else 0
+
+
+def _read_prompt(options: argparse.Namespace) -> str | None:
+    """Return the one question, of the input where ``--json`` asks for it; None to converse.
+
+    Raises ``LarderError`` for a question without words.
+    """
+    prompt: str | None = options.prompt
+    if prompt is None and options.json:
+        prompt = sys.stdin.read()
+    if prompt is not None and not prompt.strip():
+        raise LarderError(
+            ErrorCode.SETTING_INVALID, name="--prompt", found="empty", expected="a question"
+        )
+    return prompt
 
 
 def opening_of(options: argparse.Namespace) -> list[ChatMessage]:

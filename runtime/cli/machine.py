@@ -11,6 +11,8 @@ from runtime.cli.failure import EXIT_PROBLEM, print_json
 from runtime.cli.models import absolute
 from runtime.cli.output import tell
 from runtime.cli.screen import ProgressLine, print_rows, safe_text, size_text
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.machine import (
     DeviceReport,
     DriveKind,
@@ -63,9 +65,16 @@ def doctor(client: Client, options: argparse.Namespace) -> int:
 
 
 def _doctor_folders(options: argparse.Namespace, kept: Folders) -> list[str]:
-    """Return the folders that were named; else where models usually lie."""
+    """Return the folders that were named; else where models usually lie.
+
+    Raises ``LarderError`` for one that is not there.
+    """
     if options.folders:
-        return [absolute(folder) for folder in options.folders]
+        folders = [absolute(folder) for folder in options.folders]
+        for folder in folders:
+            if not Path(folder).exists():
+                raise LarderError(ErrorCode.FOLDER_NOT_FOUND, folder=folder)
+        return folders
     demo_folder = find_demo()
     return [str(kept.data), *([str(demo_folder)] if demo_folder is not None else [])]
 

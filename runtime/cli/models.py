@@ -74,8 +74,10 @@ def plan(client: Client, options: argparse.Namespace) -> int:
         kept = {name: fields[name] for name in ("report", "plans", "recommended")}
         print_json({**(error_json(problem) if problem else {}), **kept})
     else:
+        # Why nothing can be loaded is told once, below.
         for each in planned.plans:
-            _print_plan(each, is_recommended=each.kind is planned.recommended)
+            if problem is None or each.problem != problem:
+                _print_plan(each, is_recommended=each.kind is planned.recommended)
     if problem is not None:
         tell_failure(problem)
     return EXIT_PROBLEM if problem else 0

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from runtime.cli.arguments import build_parser
+from runtime.cli.arguments import ArgumentsError, build_parser
 from runtime.cli.client import Client, CommandFailedError
 from runtime.cli.failure import (
     EXIT_PROBLEM,
@@ -19,9 +19,9 @@ from runtime.cli.failure import (
     print_json,
     tell_failure,
 )
-from runtime.cli.output import open_missing_streams, run_writing
+from runtime.cli.output import open_missing_streams, run_writing, tell
 from runtime.cli.screen import use_forgiving_streams
-from runtime.protocol.errors import ErrorReport
+from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.messages import CommandFailed
 from runtime.service.folders import find_folders
 from runtime.service.guard import run_guarded
@@ -40,6 +40,9 @@ def run_program(arguments: Sequence[str] | None = None) -> int:
     use_forgiving_streams()
     try:
         options = build_parser(runtime_version()).parse_args(arguments)
+    except ArgumentsError as wrong:
+        is_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+        sys.exit(run_writing(functools.partial(_refuse, wrong, is_json=is_json)))
     except SystemExit as left:
         # The help and the version are output too.
         status = left.code if isinstance(left.code, int) else EXIT_PROBLEM
@@ -107,6 +110,15 @@ def _fail(report: ErrorReport, options: argparse.Namespace) -> int:
         print_json(error_json(report))
     tell_failure(report)
     return exit_status(report)
+
+
+def _refuse(wrong: ArgumentsError, *, is_json: bool) -> int:
+    """Tell what is wrong with the arguments, to a program in the form that it reads."""
+    if is_json:
+        report = ErrorReport(code=ErrorCode.SETTING_INVALID, severity=Severity.REQUEST)
+        print_json({"error": {**msgspec.to_builtins(report), "sentence": wrong.sentence}})
+    tell(f"{wrong.usage}{wrong.sentence}")
+    return EXIT_PROBLEM
 
 
 def _open_log(log: contextlib.ExitStack) -> ErrorLog:

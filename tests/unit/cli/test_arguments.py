@@ -1,5 +1,6 @@
 """Wrong arguments, told in words and not in the names of our own types."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,17 @@ def test_argument_that_is_wrong_is_told_in_words(
         main(arguments)
     assert raised.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_argument_that_is_wrong_is_a_document_too_where_one_is_asked_for(capsys: Capture) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["plan", "x", "--ram", "much", "--json"])
+    assert raised.value.code == 2
+    output = capsys.readouterr()
+    error = json.loads(output.out)["error"]
+    assert (error["code"], error["severity"]) == ("setting_invalid", "request")
+    assert "'much' is not a number of GiB" in error["sentence"]
+    assert output.err.startswith("usage: larderctl plan ")
 
 
 def test_prepare_into_a_file_says_that_it_is_one(

@@ -1,5 +1,6 @@
 """``larderctl`` in this process, with the scripted engine."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,14 @@ def test_plan_with_a_budget_too_small_says_what_is_needed(model: str, capsys: Ca
     assert planned["recommended"] is None
 
 
+def test_plan_that_nothing_fits_says_so_once(model: str, capsys: Capture) -> None:
+    assert main(["plan", model, "--ram", "0.1", *SCRIPTED]) == 2
+    output = capsys.readouterr()
+    assert output.err.startswith("larderctl: The RAM budget is ")
+    assert output.err.removeprefix("larderctl: ") not in output.out
+    assert "four bit" in output.out
+
+
 def test_plan_with_vram_names_the_device(model: str, capsys: Capture) -> None:
     planned = run_json(capsys, "plan", model, "--vram", "1")
     assert planned["plans"][0]["budgets"]["vram_bytes"] == {"simulated:0": 2**30}
@@ -161,6 +170,19 @@ def test_chat_with_a_prompt_prints_the_answer_alone_to_its_output(
     output = capsys.readouterr()
     assert output.out == "Paris.\n"
     assert "1 tokens" in output.err
+
+
+@pytest.mark.parametrize("prompt", ["", " \n"])
+def test_chat_with_a_prompt_of_no_words_is_refused_before_loading(
+    model: str, prompt: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentence = "The setting --prompt is empty, but a question is needed."
+    assert (
+        sentence
+        in run_json(capsys, "chat", model, "--prompt", prompt, status=2)["error"]["sentence"]
+    )
+    monkeypatch.setattr("sys.stdin", io.StringIO(prompt))
+    assert sentence in run_json(capsys, "chat", model, status=2)["error"]["sentence"]
 
 
 def test_chat_json_has_all_that_was_promised(model: str, capsys: Capture) -> None:
@@ -249,6 +271,11 @@ def test_doctor_of_a_folder_with_weights_measures_its_drive(
     (drive,) = json.loads(capsys.readouterr().out)["machine"]["drives"]
     assert drive["is_direct"] is (drive["read_bytes_per_s"] is not None)
     assert drive["kind"] in set(DriveKind)
+
+
+def test_doctor_of_a_folder_that_is_not_there_says_so(tmp_path: Path, capsys: Capture) -> None:
+    document = run_json(capsys, "doctor", str(tmp_path / "missing"), status=2)
+    assert document["error"]["code"] == "folder_not_found"
 
 
 def test_doctor_json_has_machine_version_and_folders(tmp_home: Path, capsys: Capture) -> None:
