@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import json
 import os
@@ -94,7 +95,7 @@ class DemoWindow:
         self._home = home
         self._window = window
         self._worker = psutil.Process(window.wait_until_loaded())
-        narrow_pipes(self._worker.pid)
+        self._window.wait_until(lambda: are_narrow(self._worker.pid))
 
     def story(self, *, is_stopped: bool) -> Answer:
         """Ask in a new chat; stopped, the window stands still from the first word to the last."""
@@ -125,14 +126,30 @@ class DemoWindow:
         return int(self._worker.io_counters().write_chars)
 
 
-def narrow_pipes(process_id: int) -> None:
-    """Let the pipes that a process writes to hold so little that a reader has to be awake."""
+def are_narrow(process_id: int) -> bool:
+    """Let the pipes that a process writes to hold so little that a reader has to be awake.
+
+    False while one holds more than that, which its reader is about to take.
+    """
     for entry in Path(f"/proc/{process_id}/fd").iterdir():
-        is_pipe = str(entry.readlink()).startswith("pipe:")
-        if is_pipe and entry.lstat().st_mode & stat.S_IWUSR:
-            descriptor = os.open(entry, os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            is_written = str(entry.readlink()).startswith("pipe:")
+            is_written = is_written and bool(entry.lstat().st_mode & stat.S_IWUSR)
+            descriptor = os.open(entry, os.O_WRONLY | os.O_NONBLOCK) if is_written else None
+        except FileNotFoundError:
+            # Closed since it was listed.
+            continue
+        if descriptor is None:
+            continue
+        try:
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            return False
+        finally:
             os.close(descriptor)
+    return True
 
 
 @pytest.mark.timeout(300)

@@ -34,8 +34,10 @@ def answer_plan(
     *plans: PlacementPlan,
     recommended: PlanKind | None = PlanKind.EXACT,
     problems: tuple[ErrorReport, ...] = (),
+    command: PlanModel | None = None,
 ) -> None:
-    command = client.last(PlanModel)
+    """Answer a command to plan, the last one if none is named."""
+    command = command or client.last(PlanModel)
     client.answer(
         ModelPlanned(
             request_id=command.request_id,

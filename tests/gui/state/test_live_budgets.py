@@ -152,8 +152,10 @@ def test_live_late_preview_after_the_change_is_dropped(
     live: LiveBudgets, client: FakeClient
 ) -> None:
     live.carry_out(Budgets(ram_bytes=1))
+    preview = client.last(PlanModel)
+    assert preview.budgets == Budgets(ram_bytes=1)
     set_budgets(client)
-    answer_plan(client, some_plan())
+    answer_plan(client, some_plan(), command=preview)
     assert live.preview is None
 
 
