@@ -10,6 +10,8 @@ from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
 
 _HIGHEST = 15
 _MOST = 255
+_COARSE_BELOW = np.float32(2.0**-18)
+"""Of the units of fp16, which are 2^-24 apart there."""
 _SPREADS = (13.6, 14.2, 14.7, 15.2, 15.7)
 """Levels into which the span of a group is tried to be stretched."""
 _LEAST_SPAN = 2.0**-60
@@ -104,8 +106,12 @@ def _keep_better(
 def _units(values: Floats) -> Floats:
     """Return the unit of each row, as it will be stored, so that its largest value is 255."""
     limit = np.float32(np.finfo(np.float16).max)
-    units: Floats = np.minimum(values.max(axis=-1) / np.float32(_MOST), limit)
-    return units.astype(np.float16).astype(np.float32)
+    exact = np.minimum(values.max(axis=-1) / np.float32(_MOST), limit)
+    units = exact.astype(np.float16)
+    # Where fp16 is coarse, one that was rounded down would cut the largest values off.
+    is_short = (exact < _COARSE_BELOW) & (units.astype(np.float32) < exact)
+    np.nextafter(units, np.float16(np.inf), out=units, where=is_short)
+    return units.astype(np.float32)
 
 
 def _in_units(values: Floats, units: Floats) -> Floats:

@@ -39,6 +39,13 @@ def test_unpack_errs_less_than_a_level_of_the_row(array: Floats) -> None:
     assert (np.abs(restored(array) - array) <= bound[:, None]).all()
 
 
+@pytest.mark.parametrize("span", [2.0**-14, 1e-4, 1e-3, 1e-2])
+def test_unpack_small_weights_err_like_large_ones(span: float) -> None:
+    """A unit of fp16 is coarse for such rows, and one rounded down would cut weights off."""
+    array = np.random.default_rng(0).uniform(0, span, (64, 128)).astype(np.float32)
+    assert np.abs(restored(array) - array).max() < span / 15
+
+
 @pytest.mark.parametrize("value", [-3.0, 0.0, 0.125])
 def test_unpack_equal_weights_are_kept(value: float) -> None:
     array = np.full((9, 70), value, np.float32)
