@@ -90,8 +90,8 @@ class WholeLevels:
 
     All lie turned, inputs before outputs: ``words`` with some levels in each; for each
     ``group_columns`` inputs (0: all of them) and each output one of the ``scales``, in f16, and one
-    of the ``zeros``, packed along outputs. To what is stored of a zero ``zero_offset`` is added,
-    modulo the number of levels.
+    of the ``zeros``, packed along outputs. To every zero in a stored word ``zero_offset`` is added
+    at once, with what that carries over to the next one.
     """
 
     order: LevelOrder

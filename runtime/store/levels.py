@@ -106,11 +106,11 @@ def _in_order(levels: Bytes) -> Bytes:
 
 def _zeros(words: Words, levels: WholeLevels) -> Bytes:
     """Return the zeros ``[rows, groups]``, those of begun words at the end included."""
-    stored = _unpacked(words, levels.bits)
+    # A one in each level. The sum carries over to the next level, as the writer borrowed from it.
+    ones = np.uint32(0xFFFFFFFF // ((1 << levels.bits) - 1))
+    zeros = _unpacked(words + ones * np.uint32(levels.zero_offset), levels.bits)
     if levels.order is LevelOrder.OUTPUTS:
-        stored = _in_order(stored)
-    highest = (1 << levels.bits) - 1
-    zeros = stored + np.uint8(levels.zero_offset) & np.uint8(highest)
+        zeros = _in_order(zeros)
     middle = 1 << levels.bits - 1
     num_rows = levels.scales.shape[1]
     strange = zeros[:, :num_rows][zeros[:, :num_rows] != middle]

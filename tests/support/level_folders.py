@@ -112,13 +112,14 @@ def _gptq(stated: Mapping[str, Any], own: Published) -> dict[str, np.ndarray]:
     """Levels are packed along inputs, zeros along outputs, each in their own order."""
     bits = int(stated["bits"])
     in_word = range(32 // bits)
-    offset = 0 if stated.get("checkpoint_format") == "gptq_v2" else 1
     columns = own.codes.shape[1]
+    zeros = _words(own.zeros, bits, in_word)
+    if stated.get("checkpoint_format") != "gptq_v2":
+        # One less in each level, taken off whole words: from a zero of 0 the next level borrows.
+        zeros -= np.uint32(sum(1 << bits * place for place in in_word))
     return {
         "qweight": _words(own.codes.T, bits, in_word).astype(np.int32),
-        "qzeros": np.ascontiguousarray(
-            _words((own.zeros - offset) % (1 << bits), bits, in_word).T
-        ).astype(np.int32),
+        "qzeros": np.ascontiguousarray(zeros.T).astype(np.int32),
         "scales": np.ascontiguousarray(own.scales.T),
         "g_idx": (np.arange(columns) // own.group_columns).astype(np.int32),
     }

@@ -133,6 +133,17 @@ def test_every_level_and_zero_that_can_be_stored_is_held(kind: str) -> None:
         np.testing.assert_array_equal(bits_of(found), bits_of(own.values()))
 
 
+def test_zeros_of_the_first_version_borrow_from_each_other_in_a_word() -> None:
+    """As GPTQModel stores and reads them: one less in each level, taken off the whole word."""
+    zeros = np.array([[0], [5], [0], [0], [1], [15], [8], [0]])
+    own = Published(np.full((8, 32), 9), zeros, np.full((8, 1), np.float16(0.5)), 32)
+    stated = {**GPTQ, "sym": False, "checkpoint_format": "gptq"}
+    _, _, stored = packed_tensors(stated, "w", own)["w.qzeros"]
+    assert int.from_bytes(stored, "little") == (0x08F10050 - 0x11111111) % (1 << 32)
+    for found in both_ways(stated, own):
+        np.testing.assert_array_equal(found[:, 0], (9 - zeros[:, 0]) / 2)
+
+
 def test_products_need_more_bits_than_f16_has() -> None:
     """So that a matrix cannot be handed on in f16 or bf16 without rounding."""
     products = np.float32(np.float16(0.0123)) * np.arange(-15, 16, dtype=np.float32)
