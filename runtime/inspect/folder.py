@@ -19,7 +19,7 @@ from runtime.inspect.families.wrapped import with_text_part
 from runtime.inspect.files import shown
 from runtime.inspect.fingerprint import fingerprint
 from runtime.inspect.inspection import Inspection
-from runtime.inspect.levels import read_levels
+from runtime.inspect.levels import levels_name, read_levels
 from runtime.inspect.licence import read_licence
 from runtime.inspect.listing import CONFIG_NAME
 from runtime.inspect.manifest import MANIFEST_NAME
@@ -33,7 +33,7 @@ from runtime.inspect.prepared import (
 from runtime.inspect.quantization import quantization_problems
 from runtime.inspect.report import describe_files, describe_spec, describe_weights
 from runtime.inspect.roles import Roles, assign_roles
-from runtime.inspect.scaled import read_scheme
+from runtime.inspect.scaled import packed_name, read_scheme
 from runtime.inspect.shards import Shards, read_shards
 from runtime.inspect.weights import weight_problems
 from runtime.protocol.errors import ErrorCode
@@ -149,7 +149,9 @@ def _with_stored_head(spec: ModelSpec | None, shards: Shards) -> ModelSpec | Non
     """
     if spec is None or not spec.is_tied:
         return spec
-    is_stored = spec.naming.published(_HEAD) in shards.tensors
+    head = spec.naming.published(_HEAD)
+    names = head, levels_name(head), packed_name(head)
+    is_stored = any(name in shards.tensors for name in names)
     return dataclasses.replace(spec, is_tied=not is_stored)
 
 

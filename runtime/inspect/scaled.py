@@ -34,9 +34,14 @@ class ScaleScheme:
         return columns if self.bits == 8 else -(-columns // 8)
 
 
+def packed_name(name: str) -> str:
+    """Return under which name a matrix in packed levels of four bits lies."""
+    return f"{name}_packed"
+
+
 def stored_name(scheme: ScaleScheme | None, name: str, *places: Container[str]) -> str:
     """Return under which name a matrix lies: another one where four bits are packed."""
-    packed = f"{name}_packed"
+    packed = packed_name(name)
     is_packed = scheme is not None and scheme.bits == 4 and any(packed in each for each in places)
     return packed if is_packed else name
 

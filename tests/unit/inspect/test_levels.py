@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,14 +17,16 @@ from runtime.inspect.quantization import READABLE
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import LevelOrder
-from tests.support.checkpoint_folders import Tensor, edit_json, write_checkpoint
+from tests.support.checkpoint_folders import Tensor, edit_json, tiny_tensors, write_checkpoint
 from tests.support.level_folders import (
     AWQ,
     GPTQ,
     GPTQ_EIGHT,
     GPTQ_ZEROS,
+    MODEL,
     Change,
     published_matrices,
+    random_published,
     write_levels,
 )
 
@@ -247,6 +250,19 @@ def test_matrices_that_were_left_alone_stay_plain(tmp_path: Path) -> None:
     assert inspection.report.problems == []
     entry = inspection.tensors["model.layers.0.self_attn.q_proj.weight"]
     assert (entry.format, entry.levels) == (WeightFormat.F16, None)
+
+
+def test_output_matrix_in_levels_is_taken_although_config_says_tied(tmp_path: Path) -> None:
+    matrices = published_matrices(GPTQ)
+    shape = (tiny_tensors(MODEL)["lm_head.weight"][1][0], MODEL.hidden_size)
+    matrices["lm_head.weight"] = random_published(GPTQ, shape, np.random.default_rng(4))
+    folder = write_levels(tmp_path / "m", GPTQ, matrices)
+    edit_json(folder / "config.json", tie_word_embeddings=True)
+    inspection = inspect_folder(str(folder))
+    assert inspection.report.problems == []
+    assert inspection.spec is not None
+    assert not inspection.spec.is_tied
+    assert inspection.tensors["lm_head.weight"].levels is not None
 
 
 def test_experts_that_were_partly_left_alone_are_refused(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from runtime.inspect.folder import inspect_folder
 from runtime.inspect.quantization import READABLE
 from runtime.inspect.scaled import ScaleScheme, read_scheme
 from runtime.protocol.errors import ErrorCode, ErrorReport
-from tests.support.checkpoint_folders import edit_json, write_checkpoint
+from tests.support.checkpoint_folders import edit_json, tiny_tensors, write_checkpoint
 from tests.support.scaled_folders import (
     BLOCKS_128,
+    MODEL,
     SMALL_BLOCKS,
     Scaled,
     compressed,
@@ -201,3 +202,16 @@ def test_words_where_none_are_expected_are_refused_by_their_type(tmp_path: Path)
     assert (problem.code, problem.parameters["tensor"]) == (ErrorCode.TENSOR_MISSING, NAME)
     edit_json(folder / "config.json", quantization_config=None)
     assert len(inspect_folder(str(folder)).report.problems) == 1
+
+
+def test_output_matrix_in_four_bits_is_taken_although_config_says_tied(tmp_path: Path) -> None:
+    scheme = packed("group", group_size=32)
+    matrices = scaled_matrices((1, 32), bits=4)
+    shape = (tiny_tensors(MODEL)["lm_head.weight"][1][0], MODEL.hidden_size)
+    scales = np.full((shape[0], shape[1] // 32), np.float32(0.01))
+    matrices["lm_head.weight"] = Scaled(np.full(shape, 3, np.uint8), scales, (1, 32), 4)
+    folder = write_scaled(tmp_path / "m", scheme, matrices, ending="_scale")
+    edit_json(folder / "config.json", tie_word_embeddings=True)
+    inspection = inspect_folder(str(folder))
+    assert inspection.report.problems == []
+    assert inspection.tensors["lm_head.weight"].blocks is not None
