@@ -260,7 +260,7 @@ def test_several_kinds_of_damage_at_once_give_a_report(damages: list[Broken], la
     def change(folder: Path) -> None:
         # A pipe comes last, because changing it again would block.
         for damage in (*damages, last):
-            # One kind can take away what the next would change, or nest it too deeply to be changed.
+            # One kind can take away what the next would change, or bury it too deeply.
             with contextlib.suppress(OSError, ValueError, KeyError, RecursionError):
                 damage.change(folder)
 
