@@ -111,7 +111,8 @@ def _units(values: Floats) -> Floats:
     # Where fp16 is coarse, one that was rounded down would cut the largest values off.
     is_short = (exact < _COARSE_BELOW) & (units.astype(np.float32) < exact)
     np.nextafter(units, np.float16(np.inf), out=units, where=is_short)
-    return units.astype(np.float32)
+    stored: Floats = units.astype(np.float32)
+    return stored
 
 
 def _in_units(values: Floats, units: Floats) -> Floats:
