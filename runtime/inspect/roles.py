@@ -61,13 +61,28 @@ class Roles:
             self.refused.add(name)
         return entry
 
+    def take_alone(self, shards: Shards, name: str, shape: Shape) -> TensorEntry | None:
+        """Return the entry of a tensor that has no bias, or note why there is none.
+
+        GPTQ's files may have one of zeros all the same, which headers do not show.
+        """
+        entry = self.take(shards, name, shape)
+        bias = bias_name(name)
+        if entry is None or bias not in shards.tensors:
+            return entry
+        if entry.levels is None:
+            self.mismatched.append((bias, "a bias", "no bias"))
+            return entry
+        zeros = self.take(shards, bias, shape[:1])
+        return dataclasses.replace(entry, levels=dataclasses.replace(entry.levels, bias=zeros))
+
     def take_part(self, shards: Shards, place: PartPlace, shape: Shape) -> TensorEntry | None:
         """Return the entry of one matrix of an expert, or note why there is none."""
         if place.otherwise is not None and _has_shape(shards, place.otherwise):
             place = place.otherwise
         if place.scales:
             return self._take_packed(shards, place, shape)
-        whole = self.take(shards, place.name, place.shape)
+        whole = self.take_alone(shards, place.name, place.shape)
         if whole is None or self.levels is None or whole.levels is None:
             return None if whole is None else _part_of(whole, place, shape)
         assert whole.shape == shape  # None is stacked: those have three dimensions.
@@ -154,6 +169,11 @@ class Roles:
         )
 
 
+def bias_name(name: str) -> str:
+    """Return under which name the bias of a matrix lies, empty if it cannot have any."""
+    return name.removesuffix("weight") + "bias" if name.endswith(".weight") else ""
+
+
 def _has_shape(shards: Shards, place: PartPlace) -> bool:
     """Whether the tensor of a place is there in its shape."""
     found = shards.tensors.get(place.name)
@@ -197,13 +217,10 @@ def assign_roles(
     roles = Roles(scheme=scheme, levels=levels)
     dense_shapes = family.dense_shapes(spec)
     for name, shape in dense_shapes.items():
-        entry = roles.take(shards, name, shape)
+        take = roles.take if bias_name(name) in dense_shapes else roles.take_alone
+        entry = take(shards, name, shape)
         if entry is not None:
             roles.dense[name] = entry
-        stem, dot, kind = name.rpartition(".")
-        bias = f"{stem}{dot}bias"
-        if kind == "weight" and bias in shards.tensors and bias not in dense_shapes:
-            roles.mismatched.append((bias, "a bias", "no bias"))
     _assign_experts(roles, family, spec, shards)
     return roles
 

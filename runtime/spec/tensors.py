@@ -105,6 +105,8 @@ class WholeLevels:
     zeros: "TensorEntry"
     groups: "TensorEntry | None" = None
     """The group of each input, if that is stored: they have to follow one another."""
+    bias: "TensorEntry | None" = None
+    """Of a matrix that has none, if one is stored: all of it has to be zero."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -165,5 +165,4 @@ def _made_of(entry: TensorEntry) -> Iterator[TensorEntry]:
     if entry.levels is not None:
         levels = entry.levels
         yield from (levels.scales, levels.zeros)
-        if levels.groups is not None:
-            yield levels.groups
+        yield from (each for each in (levels.groups, levels.bias) if each is not None)

@@ -43,14 +43,15 @@ class Reads(Protocol):
 def level_pieces(files: Reads, entry: TensorEntry) -> Iterator[memoryview]:
     """Yield a matrix in f32 or as a record holds it, some rows at a time, in their order.
 
-    Raises ``LarderError`` that names the tensor for a scale that is no number, and for zeros and
-    groups that are not as the config says.
+    Raises ``LarderError`` that names the tensor for a scale that is no number, for zeros and groups
+    that are not as the config says, and for a bias that the model does not have.
     """
     levels = entry.levels
     assert levels is not None
     rows, columns = entry.shape
     group_columns = levels.group_columns or columns
     _check_groups(files, levels, group_columns)
+    _check_bias(files, levels)
     # Turned as the matrix itself is.
     scales = _read(files, levels.scales, np.float16).T
     zeros = _zeros(_read(files, levels.zeros, np.uint32), levels)[:rows]
@@ -127,6 +128,15 @@ def _check_groups(files: Reads, levels: WholeLevels, group_columns: int) -> None
     if not np.array_equal(groups, np.arange(groups.size) // group_columns):
         expected = f"groups of {group_columns} neighbours (desc_act is false)"
         raise _mismatched(levels.groups, "columns in another order", expected)
+
+
+def _check_bias(files: Reads, levels: WholeLevels) -> None:
+    if levels.bias is None:
+        return
+    stored = np.empty(levels.bias.num_bytes, np.uint8)
+    files.read(levels.bias.file, levels.bias.offset_bytes, [stored.data])
+    if stored.any():
+        raise _mismatched(levels.bias, "a bias", "no bias, or zeros")
 
 
 def _mismatched(entry: TensorEntry, found: str, expected: str) -> LarderError:

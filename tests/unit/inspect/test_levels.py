@@ -243,6 +243,52 @@ def test_folder_of_the_other_method_is_told_by_the_shapes(tmp_path: Path) -> Non
     assert codes == {ErrorCode.TENSOR_MISSING, ErrorCode.TENSOR_MISMATCHED}
 
 
+QUERIES = "model.layers.0.self_attn.q_proj"
+
+
+def with_bias(dtype: str, shape: tuple[int, ...], stem: str) -> Change:
+    def change(tensors: dict[str, Tensor]) -> None:
+        size = 2 if dtype == "F16" else 1
+        tensors[f"{stem}.bias"] = (dtype, shape, bytes(size * math.prod(shape)))
+
+    return change
+
+
+@pytest.mark.parametrize("stem", [UP, QUERIES])
+def test_bias_that_a_model_has_not_is_kept_to_be_checked(tmp_path: Path, stem: str) -> None:
+    rows = published_matrices(GPTQ)[f"{stem}.weight"].codes.shape[0]
+    change = with_bias("F16", (rows,), stem)
+    inspection = inspect_folder(
+        str(write_levels(tmp_path / "m", GPTQ, published_matrices(GPTQ), change))
+    )
+    assert inspection.report.problems == []
+    experts = [entry for parts in inspection.experts.values() for entry in parts.values()]
+    found = [
+        entry.levels.bias.name
+        for entry in (*inspection.tensors.values(), *experts)
+        if entry.levels is not None and entry.levels.bias is not None
+    ]
+    assert found == [f"{stem}.bias"]
+
+
+@pytest.mark.parametrize("stem", [UP, QUERIES])
+@pytest.mark.parametrize(("dtype", "shape"), [("F16", (3,)), ("U8", (32,))])
+def test_bias_of_another_kind_is_refused(
+    tmp_path: Path, stem: str, dtype: str, shape: tuple[int, ...]
+) -> None:
+    change = with_bias(dtype, shape, stem)
+    (problem,) = problems_of(write_levels(tmp_path / "m", GPTQ, published_matrices(GPTQ), change))
+    assert f"{stem}.bias" in (problem.parameters.get("tensor"), problem.detail.split()[-1])
+
+
+def test_bias_of_an_expert_that_is_not_in_levels_is_refused(tmp_path: Path) -> None:
+    change = with_bias("F16", (32,), UP)
+    (problem,) = problems_of(write_levels(tmp_path / "m", GPTQ, {}, change))
+    assert problem.code is ErrorCode.TENSOR_MISMATCHED
+    assert problem.parameters["tensor"] == f"{UP}.bias"
+    assert (problem.parameters["found"], problem.parameters["expected"]) == ("a bias", "no bias")
+
+
 def test_matrices_that_were_left_alone_stay_plain(tmp_path: Path) -> None:
     matrices = published_matrices(GPTQ)
     kept = {name: own for name, own in matrices.items() if "self_attn" not in name}

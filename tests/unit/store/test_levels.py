@@ -1,5 +1,6 @@
 """Matrices by GPTQ and AWQ: read bit for bit as the formula that their publishers give."""
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -247,3 +248,29 @@ def test_parts_that_contradict_the_config_are_refused_by_name(
         assert str(folder) in str(error.parameters["file"])
     else:
         assert name in str(error.parameters["place"])
+
+
+@pytest.mark.parametrize("stem", [QUERIES, f"{PREFIX}.up_proj"])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_bias_that_a_model_has_not_may_hold_nothing_but_zeros(
+    tmp_path: Path, stem: str, value: float
+) -> None:
+    matrices = published_matrices(GPTQ)
+    bias = np.zeros(len(matrices[f"{stem}.weight"].codes), np.float16)
+    bias[-1] = value
+
+    def change(tensors: dict[str, Tensor]) -> None:
+        tensors[f"{stem}.bias"] = ("F16", bias.shape, bias.tobytes())
+
+    folder = write_levels(tmp_path / "m", GPTQ, matrices, change)
+    store = CheckpointStore(inspect_folder(str(folder)), prefers_direct=False)
+    entry = store.dense_tensors[f"{QUERIES}.weight"]
+    refusal = contextlib.nullcontext() if value == 0 else pytest.raises(LarderError)
+    with refusal as refused:
+        store.read_tensor(entry, memoryview(bytearray(entry.num_bytes)))
+        store.read_expert(EXPERT, memoryview(bytearray(store.layout.record_bytes)))
+    store.close()
+    if refused is not None:
+        assert refused.value.code is ErrorCode.TENSOR_MISMATCHED
+        assert refused.value.parameters["tensor"] == f"{stem}.bias"
+        assert refused.value.parameters["found"] == "a bias"
