@@ -17,7 +17,7 @@ _WORD_BITS = 32
 _MAX_GROUP = 1 << 20
 _WEIGHT, _LEVELS = ".weight", ".qweight"
 _GPTQ_ZERO_OFFSETS = {None: 1, "gptq": 1, "gptq_v2": 0}
-"""By ``checkpoint_format``: the first version stores one less than is meant."""
+"""By ``checkpoint_format``, newer ``format``: the first version stores one less than is meant."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _scheme_of(stated: Mapping[str, object]) -> LevelScheme | str | None:
 
 def _gptq(stated: Mapping[str, object]) -> LevelScheme | str:
     bits, is_centred = stated.get("bits"), stated.get("sym", True)
-    version = stated.get("checkpoint_format")
+    version = stated.get("checkpoint_format", stated.get("format"))
     if bits not in (4, 8) or type(bits) is not int:
         return f"{spelled(bits)} bits"
     if not isinstance(is_centred, bool) or (bits == 8 and not is_centred):

@@ -45,6 +45,7 @@ def problems_of(folder: Path) -> list[ErrorReport]:
         ({**GPTQ, "checkpoint_format": "gptq"}, LevelScheme(INPUTS, 4, 32, 1, is_centred=True)),
         (GPTQ_EIGHT, LevelScheme(INPUTS, 8, 0, 1, is_centred=True)),
         (GPTQ_ZEROS, LevelScheme(INPUTS, 4, 64, 0)),
+        ({**GPTQ, "format": "gptq_v2"}, LevelScheme(INPUTS, 4, 32, 0, is_centred=True)),
         ({**GPTQ, "dynamic": {"-:.*down.*": {}}}, LevelScheme(INPUTS, 4, 32, 1, is_centred=True)),
         ({**GPTQ, "dynamic": None}, LevelScheme(INPUTS, 4, 32, 1, is_centred=True)),
         (AWQ, LevelScheme(OUTPUTS, 4, 32)),
@@ -74,6 +75,7 @@ def test_scheme_is_what_the_config_says(stated: object, scheme: LevelScheme | No
         ({**GPTQ, "desc_act": True}, "gptq with columns in another order (desc_act)"),
         ({**GPTQ, "checkpoint_format": "marlin"}, "gptq with checkpoint_format marlin"),
         ({**GPTQ, "checkpoint_format": ["gptq"]}, "gptq with checkpoint_format [gptq]"),
+        ({**GPTQ, "format": "marlin"}, "gptq (marlin) with checkpoint_format marlin"),
         ({**GPTQ, "is_marlin_format": True}, "gptq with the order of Marlin"),
         ({**GPTQ, "pack_dtype": "int16"}, "gptq with pack_dtype int16"),
         (
