@@ -157,12 +157,12 @@ class Roles:
         path, tensor = found
         weight_format = formats.get(tensor.dtype)
         if weight_format is None and formats is not FORMATS:
-            self.mismatched.append((name, tensor.dtype, " or ".join(formats)))
+            self.mismatched.append((stored, tensor.dtype, " or ".join(formats)))
             return None
         if weight_format is None:
             return self._take_scaled(shards, name, shape)
         if tensor.shape != shape:
-            self.mismatched.append((name, spell_shape(tensor.shape), spell_shape(shape)))
+            self.mismatched.append((stored, spell_shape(tensor.shape), spell_shape(shape)))
             return None
         return TensorEntry(
             name, str(path), tensor.offset_bytes, tensor.num_bytes, weight_format, shape
@@ -242,7 +242,9 @@ def _assign_experts(roles: Roles, family: Family, spec: ModelSpec, shards: Shard
             format_of_all = format_of_all or entry.format
             if entry.format is not format_of_all and entry.name not in roles.refused:
                 roles.refused.add(entry.name)
-                roles.mismatched.append((entry.name, entry.format, format_of_all))
+                stored = stored_name(roles.scheme, entry.name, shards.tensors)
+                stored = entry.levels.words.name if entry.levels is not None else stored
+                roles.mismatched.append((stored, entry.format, format_of_all))
             parts[part] = entry
         if len(parts) == len(shapes):
             roles.experts[expert] = parts

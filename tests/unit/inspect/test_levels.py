@@ -321,6 +321,17 @@ def test_experts_that_were_partly_left_alone_are_refused(tmp_path: Path) -> None
     assert (problem.parameters["found"], problem.parameters["expected"]) == ("f16", "q4_g32")
 
 
+def test_expert_in_levels_behind_plain_ones_is_refused(tmp_path: Path) -> None:
+    """As in a model whose first layer was left alone."""
+    matrices = published_matrices(AWQ)
+    matrices = {name: own for name, own in matrices.items() if "layers.0." not in name}
+    (problem,) = problems_of(write_levels(tmp_path / "m", AWQ, matrices))
+    assert problem.code is ErrorCode.TENSOR_MISMATCHED
+    assert problem.parameters["tensor"] == "model.layers.1.mlp.experts.0.gate_proj.qweight"
+    assert (problem.parameters["found"], problem.parameters["expected"]) == ("q8_g32", "f16")
+    assert "model.safetensors" in str(problem.parameters["file"])
+
+
 def test_expert_counts_as_what_it_takes_on_the_drive(tmp_path: Path) -> None:
     report = inspect_folder(str(write_levels(tmp_path / "m", AWQ, published_matrices(AWQ)))).report
     # Half a byte a weight; of each 32 weights a scale of two bytes and a zero of half a byte.

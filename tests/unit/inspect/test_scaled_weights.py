@@ -215,3 +215,27 @@ def test_output_matrix_in_four_bits_is_taken_although_config_says_tied(tmp_path:
     inspection = inspect_folder(str(folder))
     assert inspection.report.problems == []
     assert inspection.tensors["lm_head.weight"].blocks is not None
+
+
+def test_expert_in_four_bits_behind_plain_ones_of_another_kind_is_refused(tmp_path: Path) -> None:
+    scheme = packed("group", group_size=32)
+    matrices = scaled_matrices((1, 32), bits=4)
+    kept = {name: own for name, own in matrices.items() if "layers.0." not in name}
+    folder = write_scaled(tmp_path / "m", scheme, kept, ending="_scale")
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes().replace(b'"BF16"', b'"F16" '))
+    problem = only_problem(folder)
+    assert problem.code is ErrorCode.TENSOR_MISMATCHED
+    assert problem.parameters["tensor"] == "model.layers.1.mlp.experts.0.gate_proj.weight_packed"
+    assert (problem.parameters["found"], problem.parameters["expected"]) == ("bf16", "f16")
+
+
+def test_packed_matrix_of_another_type_and_shape_is_named(tmp_path: Path) -> None:
+    scheme = packed("group", group_size=32)
+    folder = write_scaled(tmp_path / "m", scheme, scaled_matrices((1, 32), bits=4), ending="_scale")
+    path = folder / "model.safetensors"
+    begin = f'"{NAME}_packed": {{"dtype": '.encode()
+    path.write_bytes(path.read_bytes().replace(begin + b'"I32"', begin + b'"F32"'))
+    problem = only_problem(folder)
+    assert problem.code is ErrorCode.TENSOR_MISMATCHED
+    assert problem.parameters["tensor"] == f"{NAME}_packed"
