@@ -62,6 +62,7 @@ class ExpertMapView(QWidget):
         self._is_small = is_small
         self._grid = ExpertGrid()
         self._picture: QPixmap | None = None
+        self._corners: QPainterPath | None = None
         self._cell: tuple[int, int] | None = None
         self._tables: dict[MapMode, Colours] = {}
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -149,11 +150,13 @@ class ExpertMapView(QWidget):
         else:
             painter.drawImage(area, self.image())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.fillPath(self._corners(), QColor(self._palette.surface))
+        if self._corners is None:
+            self._corners = self._make_corners()
+        painter.fillPath(self._corners, QColor(self._palette.surface))
         painter.end()
         return picture
 
-    def _corners(self) -> QPainterPath:
+    def _make_corners(self) -> QPainterPath:
         """Return what lies outside of the round corners."""
         path = QPainterPath()
         radius = CORNER_RADIUS
@@ -190,7 +193,7 @@ class ExpertMapView(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Draw in the new size."""
-        self._picture = None
+        self._picture = self._corners = None
         super().resizeEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
