@@ -1,14 +1,12 @@
 """Tiny checkpoints with their projections in whole numbers of four bits, by compressed-tensors."""
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from tests.support.checkpoint_folders import Tensor, stored, write_safetensors
-from tests.support.eight_bit_checkpoints import is_projection
+from tests.support.checkpoint_folders import Tensor, stored
+from tests.support.published_pairs import write_pair
 from tests.support.scaled_folders import Scaled, packed, rounded_to_bf16, words_of
 
 GROUP_COLUMNS = 32
@@ -16,30 +14,18 @@ GROUP_COLUMNS = 32
 
 def both_int4_folders(tiny: Path, root: Path) -> tuple[Path, Path]:
     """Return a folder in four bits, and one in bf16 with the same weights, both below ``root``."""
-    from safetensors.torch import load_file, save_file
+    stated = packed("group", group_size=GROUP_COLUMNS)
+    return write_pair(tiny, root, stated, _publish)
 
-    scaled, plain = root / "scaled", root / "plain"
-    for folder in (scaled, plain):
-        shutil.copytree(tiny, folder)
-    published: dict[str, Tensor] = {}
-    meant: dict[str, torch.Tensor] = {}
-    for name, tensor in load_file(tiny / "model.safetensors").items():
-        values = tensor.to(torch.float32)
-        if not is_projection(name):
-            published[name] = ("F32", tuple(values.shape), values.numpy().tobytes())
-            meant[name] = values
-            continue
-        own = _nearest(values.numpy())
-        words = words_of(own.codes)
-        published[f"{name}_packed"] = ("I32", words.shape, words.tobytes())
-        published[f"{name}_scale"] = ("BF16", own.scales.shape, stored(own.scales, "BF16"))
-        meant[name] = torch.from_numpy(rounded_to_bf16(own.values())).to(torch.bfloat16)
-    write_safetensors(scaled / "model.safetensors", published)
-    save_file(meant, plain / "model.safetensors", {"format": "pt"})
-    config = json.loads((scaled / "config.json").read_text())
-    config["quantization_config"] = packed("group", group_size=GROUP_COLUMNS)
-    (scaled / "config.json").write_text(json.dumps(config))
-    return scaled, plain
+
+def _publish(name: str, weight: torch.Tensor) -> tuple[dict[str, Tensor], torch.Tensor]:
+    own = _nearest(weight.numpy())
+    words = words_of(own.codes)
+    published: dict[str, Tensor] = {
+        f"{name}_packed": ("I32", words.shape, words.tobytes()),
+        f"{name}_scale": ("BF16", own.scales.shape, stored(own.scales, "BF16")),
+    }
+    return published, torch.from_numpy(rounded_to_bf16(own.values())).to(torch.bfloat16)
 
 
 def _nearest(values: np.ndarray) -> Scaled:
