@@ -1,7 +1,7 @@
 """Folders by GPTQ and AWQ: what is read, what is refused by name, and what is missing in them."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +221,7 @@ def as_floats(tensors: dict[str, Tensor]) -> None:
 def test_spoiled_parts_are_named(
     tmp_path: Path,
     stated: Mapping[str, Any],
-    change: Callable[[dict[str, Tensor]], None],
+    change: Change,
     code: ErrorCode,
     tensor: str,
     found: str,

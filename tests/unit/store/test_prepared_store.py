@@ -64,19 +64,25 @@ def test_prepared_store_record_damage_is_found_on_the_first_read(copy: Path) -> 
     store.close()
 
 
+def count_checks(monkeypatch: pytest.MonkeyPatch, num_wrong: int = 0) -> list[int]:
+    """Return the sizes of what is checked from now on; the first sums come out wrong."""
+    checks: list[int] = []
+    whole = checksum.crc32
+
+    def counted(data: memoryview) -> int:
+        checks.append(len(data))
+        return whole(data) ^ (len(checks) <= num_wrong)
+
+    monkeypatch.setattr(checksum, "crc32", counted)
+    return checks
+
+
 def test_prepared_store_reads_once_more_before_it_gives_up(
     copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = PreparedStore(copy)
     buffer = memoryview(bytearray(store.layout.record_bytes))
-    checks: list[int] = []
-    whole = checksum.crc32
-
-    def wrong_once(data: memoryview) -> int:
-        checks.append(len(data))
-        return whole(data) ^ (len(checks) == 1)
-
-    monkeypatch.setattr(checksum, "crc32", wrong_once)
+    checks = count_checks(monkeypatch, num_wrong=1)
     store.read_expert(ExpertId(0, 0), buffer)
     assert store.num_bytes_read == 2 * store.layout.record_bytes
     store.read_expert(ExpertId(0, 0), buffer)
@@ -89,14 +95,7 @@ def test_prepared_store_later_reads_are_sampled(
 ) -> None:
     store = PreparedStore(copy)
     buffer = memoryview(bytearray(store.layout.record_bytes))
-    checks: list[int] = []
-    whole = checksum.crc32
-
-    def counted(data: memoryview) -> int:
-        checks.append(len(data))
-        return whole(data)
-
-    monkeypatch.setattr(checksum, "crc32", counted)
+    checks = count_checks(monkeypatch)
     experts = [ExpertId(layer, number) for layer in range(3) for number in range(4)]
     for expert in experts:
         store.read_expert(expert, buffer)
