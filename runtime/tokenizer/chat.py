@@ -27,17 +27,6 @@ _SAMPLE = ((Role.USER, "Hello"), (Role.ASSISTANT, "Welcome"))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Prompt:
-    """A conversation as the model reads it."""
-
-    ids: list[int]
-    opened_by: str = ""
-    """The tag that the prompt leaves open at its end, so that the answer begins with thinking."""
-    begun: "Begun | None" = None
-    """The answer that goes on, where the conversation ends with one."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Begun:
     """The beginning of an answer, which is the end of its prompt."""
 
@@ -45,6 +34,17 @@ class Begun:
     """Those that an ``AnswerStream`` has to see first."""
     thinking: str = ""
     """What had been thought before ``ids``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prompt:
+    """A conversation as the model reads it."""
+
+    ids: list[int]
+    opened_by: str = ""
+    """The tag that the prompt leaves open at its end, so that the answer begins with thinking."""
+    begun: Begun | None = None
+    """The answer that goes on, where the conversation ends with one."""
 
 
 class ChatTokenizer:
@@ -132,16 +132,7 @@ class ChatTokenizer:
         return said.thinking.startswith(answer.thinking) and said.answer.startswith(answer.text)
 
     def _prompt(self, messages: Sequence[ChatMessage], add_generation_prompt: bool) -> Prompt:
-        try:
-            placed = self._place(messages, add_generation_prompt)
-        except LarderError as error:
-            if error.detail == TOO_LONG:
-                raise
-            raise named(
-                error,
-                messages,
-                lambda first: self._render(first, words_of(first), add_generation_prompt),
-            ) from error
+        placed = self._place(messages, add_generation_prompt)
         tail = placed.text[max((span.end for span in placed.spans if span), default=0) :]
         opened_by = opening_tag(tail) if add_generation_prompt else ""
         return Prompt(self._ids_of(messages, placed), opened_by)
@@ -187,19 +178,31 @@ class ChatTokenizer:
         )
 
     def _place(self, messages: Sequence[ChatMessage], add_generation_prompt: bool) -> PlacedPrompt:
-        """Render and find the words; break control tokens in those that cannot be found."""
+        """Render and find the words; break control tokens in those that cannot be found.
+
+        An error names the turn that it begins with.
+        """
 
         def render(words: Sequence[str]) -> str:
             return self._render(messages, words, add_generation_prompt)
 
         is_answer = are_answers(messages)
         words = words_of(messages)
-        prompt = place_texts(render, words, is_answer)
-        safe = [
-            text if span is not None else self._encoder.broken(text, has_tags=answer)
-            for text, span, answer in zip(words, prompt.spans, is_answer, strict=True)
-        ]
-        return prompt if safe == words else place_texts(render, safe, is_answer)
+        try:
+            prompt = place_texts(render, words, is_answer)
+            safe = [
+                text if span is not None else self._encoder.broken(text, has_tags=answer)
+                for text, span, answer in zip(words, prompt.spans, is_answer, strict=True)
+            ]
+            return prompt if safe == words else place_texts(render, safe, is_answer)
+        except LarderError as error:
+            if error.detail == TOO_LONG:
+                raise
+            raise named(
+                error,
+                messages,
+                lambda first: self._render(first, words_of(first), add_generation_prompt),
+            ) from error
 
     def _turn_end(self) -> int | None:
         """Return the control token that the template writes right behind an answer, if any does."""

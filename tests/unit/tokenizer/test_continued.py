@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from runtime.errors import LarderError
 from runtime.protocol.chat import ChatMessage, Role
+from runtime.protocol.errors import ErrorCode
 from runtime.tokenizer.chat import Begun
 from runtime.tokenizer.separation import Parted
 from tests.support import tiny_tokenizers as tiny
@@ -76,3 +78,13 @@ def test_continued_text_that_the_template_changes_follows_its_question(tmp_path:
     prompt = chat.continued([user("a"), answer("cat")])
     asked = chat.encode_conversation([user("a")])
     assert prompt.ids == [*asked, *chat.encode_text("cat")]
+
+
+def test_continued_answer_that_the_template_refuses_names_the_turn(tmp_path: Path) -> None:
+    refusing = "{% if messages[-1].role == 'assistant' %}{{ raise_exception('no') }}{% endif %}"
+    chat, _ = load(tmp_path, refusing + SIMPLE)
+    with pytest.raises(LarderError) as caught:
+        chat.continued([user("a"), answer("cat")])
+    assert caught.value.code is ErrorCode.CONVERSATION_INVALID
+    assert caught.value.parameters["turn"] == 2
+    assert str(caught.value.parameters["reason"]).startswith("at answer 1: ")
