@@ -83,8 +83,10 @@ class Roles:
         if place.scales:
             return self._take_packed(shards, place, shape)
         whole = self.take_alone(shards, place.name, place.shape)
-        if whole is None or self.levels is None or whole.levels is None:
-            return None if whole is None else _part_of(whole, place, shape)
+        if whole is None:
+            return None
+        if self.levels is None or whole.levels is None:
+            return _part_of(whole, place, shape)
         assert whole.shape == shape  # None is stacked: those have three dimensions.
         return as_expert(self.levels, whole)
 

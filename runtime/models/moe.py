@@ -146,12 +146,12 @@ class MoeBlock:
         """Return what the chosen experts give for rows ``x``."""
         self._experts.note_routing(self._layer, ids, weights)
         out = torch.zeros_like(x)
-        is_looked_ahead = x.shape[0] > 1
+        is_guess_due = x.shape[0] == 1
         with contextlib.closing(self._experts.runs(self._layer, _distinct(ids))) as runs:
             for pairs in runs:
-                if not is_looked_ahead:
+                if is_guess_due:
                     # The misses of this layer are on their way by now.
-                    is_looked_ahead = True
+                    is_guess_due = False
                     look_ahead(self._layer, x, self._routers, self._experts)
                 style = self._style
                 if self._biases is not None:
