@@ -5,8 +5,8 @@ Both are whole numbers of eight bits in units of their row; see docs/formats.md 
 
 import numpy as np
 
-from runtime.kernels.quads import QUAD, Bytes, Floats, halves, in_rows
-from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
+from runtime.kernels.quads import Bytes, Floats, halves, in_rows
+from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK
 
 _HIGHEST = 15
 _MOST = 255

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from runtime.kernels.affine import pack_affine_groups, unpack_affine
 from runtime.kernels.fp4 import LEVELS, fp4_scales, pack_fp4_groups
-from runtime.kernels.quads import QUAD, Bytes, Floats, halves, in_rows
+from runtime.kernels.quads import Bytes, Floats, halves, in_rows
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, matrix_bytes
+from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK, matrix_bytes
 
 _Q8_MAX = 127
 _Q4_MIN, _Q4_MAX = -8, 7

@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from runtime.kernels.quads import QUAD, Bytes, Floats
-from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
+from runtime.kernels.quads import Bytes, Floats
+from runtime.spec.tensors import GROUP_SIZE, LEAST_EXPONENT, MOST_EXPONENT, QUAD, ROW_BLOCK
 
 _DOUBLED = np.array([0, 1, 2, 3, 4, 6, 8, 12], np.float32)
 """What the lower three bits stand for, times 2; the fourth bit is the sign."""
@@ -13,8 +13,6 @@ LEVELS: Floats = np.concatenate([_DOUBLED, -_DOUBLED]) * np.float32(0.5)
 _MIDDLES = (_DOUBLED[1:] + _DOUBLED[:-1]) / 4
 _HIGHEST = 6.0
 _BIAS = 127
-LEAST_EXPONENT, MOST_EXPONENT = 2, 252
-"""Stored exponents that are used: less counts as 0, more would leave the range of f32."""
 
 
 def pack_fp4_groups(groups: Floats) -> Bytes:

@@ -11,9 +11,6 @@ from runtime.spec.tensors import ROW_BLOCK
 Floats = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
 
-QUAD = 4
-"""Neighbouring columns that lie together."""
-
 
 def halves(pairs: Bytes) -> Bytes:
     """Return the levels of ``pairs[blocks, groups, quads, 8, 4]``: low nibbles, then high ones."""

@@ -2,10 +2,9 @@
 
 import torch
 
-from runtime.kernels.fp4 import LEAST_EXPONENT, LEVELS
-from runtime.kernels.quads import QUAD
+from runtime.kernels.fp4 import LEVELS
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, matrix_bytes
+from runtime.spec.tensors import GROUP_SIZE, LEAST_EXPONENT, QUAD, ROW_BLOCK, matrix_bytes
 
 _Q4_OFFSET = 8
 PLAIN_TYPES = {

@@ -27,13 +27,12 @@ from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import expert_layout
+from runtime.spec.tensors import PLAIN_FORMATS, expert_layout
 
 FORMAT_OF_KIND = {
     PlanKind.EIGHT_BIT: WeightFormat.Q8_G32,
     PlanKind.FOUR_BIT: WeightFormat.Q4A_G32,
 }
-PLAIN_FORMATS = frozenset({WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16})
 
 
 def plan_model(

@@ -25,6 +25,7 @@ from runtime.prepare.weight_file import verified_file, write_file
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import PreparedCopy
 from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import PLAIN_FORMATS
 from runtime.store.prepared import PreparedStore
 
 SPARE_BYTES = 16 << 20
@@ -161,12 +162,12 @@ def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> No
         raise LarderError(first.code, first.detail, **first.parameters)
     if not report.num_experts:
         raise LarderError(ErrorCode.NOTHING_TO_PREPARE, folder=report.folder)
-    stored, plain = report.stored_format, (WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16)
+    stored = report.stored_format
     is_possible = expert_format is stored or (
         # Packed experts are copied as they are, those of eight bits turned into four as well.
         expert_format is WeightFormat.Q4A_G32
         if stored is WeightFormat.Q8_G32
-        else stored in plain and expert_format not in plain
+        else stored in PLAIN_FORMATS and expert_format not in PLAIN_FORMATS
     )
     if not is_possible:
         raise LarderError(

@@ -14,6 +14,13 @@ GROUP_SIZE = 32
 """Weights of a row that share one scale in the ``G32`` formats."""
 ROW_BLOCK = 8
 """Rows interleaved in the ``G32`` formats."""
+QUAD = 4
+"""Neighbouring columns that lie together in the interleaved formats."""
+LEAST_EXPONENT, MOST_EXPONENT = 2, 252
+"""Stored exponents of ``MXFP4`` that are used: less counts as 0, more is outside the range of f32,
+and 255 no number."""
+PLAIN_FORMATS = frozenset({WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16})
+"""Those whose weights are numbers of their own, without scales."""
 STORED_BITS = {
     WeightFormat.F32: 32,
     WeightFormat.F16: 16,
@@ -171,7 +178,7 @@ class ExpertLayout:
 def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
     """Return what a matrix takes in a format, padding to whole row blocks and groups included."""
     bits = STORED_BITS[weight_format]
-    if weight_format in (WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16):
+    if weight_format in PLAIN_FORMATS:
         return rows * columns * bits // 8
     padded_rows = -(-rows // ROW_BLOCK) * ROW_BLOCK
     num_groups = -(-columns // GROUP_SIZE)

@@ -15,7 +15,7 @@ from runtime.errors import LarderError
 from runtime.inspect.files import shown
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, LevelOrder, TensorEntry, WholeLevels
+from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK, LevelOrder, TensorEntry, WholeLevels
 from runtime.store.not_finite import not_finite
 
 Bytes = npt.NDArray[np.uint8]
@@ -27,7 +27,6 @@ _Number = TypeVar("_Number", np.uint32, np.float16)
 
 _STRIPE_WEIGHTS = 1 << 20
 """So many weights are put right at a time."""
-_QUAD = 4
 _OFFSET = 8
 """What is added to the levels of ``q4_g32``, so that they have no sign."""
 _AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
@@ -164,7 +163,7 @@ def _record(
     num_blocks, num_groups = -(-rows // ROW_BLOCK), -(-columns // GROUP_SIZE)
     padded = np.zeros((num_blocks * ROW_BLOCK, num_groups * GROUP_SIZE), np.int8)
     padded[:rows, :columns] = differences
-    quads = padded.reshape(num_blocks, ROW_BLOCK, num_groups, -1, _QUAD).transpose(0, 2, 3, 1, 4)
+    quads = padded.reshape(num_blocks, ROW_BLOCK, num_groups, -1, QUAD).transpose(0, 2, 3, 1, 4)
     if weight_format is WeightFormat.Q4_G32:
         low, high = np.split((quads + np.int8(_OFFSET)).view(np.uint8), 2, axis=2)
         weights = low | high << np.uint8(4)

@@ -8,16 +8,20 @@ record, in which byte ``i`` of a group holds the columns ``i`` and ``i + 16``.
 import numpy as np
 import numpy.typing as npt
 
-from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, TensorEntry
+from runtime.spec.tensors import (
+    GROUP_SIZE,
+    LEAST_EXPONENT,
+    MOST_EXPONENT,
+    QUAD,
+    ROW_BLOCK,
+    TensorEntry,
+)
 from runtime.store.not_finite import not_finite
 
 Bytes = npt.NDArray[np.uint8]
 
 _BLOCK_BYTES = GROUP_SIZE // 2
 """What the weights of one group take."""
-_LEAST_EXPONENT, _MOST_EXPONENT = 2, 252
-"""Scales that are used: less counts as 0, more is outside the range of f32, and 255 no number."""
-_QUAD = 4
 _LOW_HALVES = np.uint64(0x0F0F0F0F0F0F0F0F)
 
 
@@ -47,17 +51,17 @@ def record_of_published(blocks: Bytes, exponents: Bytes) -> Bytes:
     Exponents are biased by 127. Raises ``ValueError`` if one stands for no number or for weights
     outside the range of f32.
     """
-    if exponents.max() > _MOST_EXPONENT:
-        raise ValueError(f"scale {exponents.max()}, expected at most {_MOST_EXPONENT}")
+    if exponents.max() > MOST_EXPONENT:
+        raise ValueError(f"scale {exponents.max()}, expected at most {MOST_EXPONENT}")
     rows, num_groups, _ = blocks.shape
     num_blocks = -(-rows // ROW_BLOCK)
     record = np.zeros((num_blocks, num_groups, ROW_BLOCK * (1 + _BLOCK_BYTES)), np.uint8)
     scales = _whole_blocks(exponents).reshape(num_blocks, ROW_BLOCK, num_groups)
-    record[..., :ROW_BLOCK] = np.where(scales < _LEAST_EXPONENT, 0, scales).transpose(0, 2, 1)
+    record[..., :ROW_BLOCK] = np.where(scales < LEAST_EXPONENT, 0, scales).transpose(0, 2, 1)
     # Four neighbouring bytes move together.
     quads = _whole_blocks(_paired(blocks)).view(np.uint32)
     quads = quads.reshape(num_blocks, ROW_BLOCK, num_groups, -1).transpose(0, 2, 3, 1)
-    places = record.view(np.uint32)[..., ROW_BLOCK // _QUAD :]
+    places = record.view(np.uint32)[..., ROW_BLOCK // QUAD :]
     places.reshape(num_blocks, num_groups, -1, ROW_BLOCK)[:] = quads
     return record.reshape(-1)
 
