@@ -5,7 +5,7 @@ Both are whole numbers of eight bits in units of their row; see docs/formats.md 
 
 import numpy as np
 
-from runtime.kernels.quads import Bytes, Floats, halves, in_rows
+from runtime.kernels.quads import Bytes, Floats, halves, in_rows, paired
 from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK
 
 _HIGHEST = 15
@@ -34,9 +34,7 @@ def pack_affine_groups(groups: Floats) -> Bytes:
     real_scales = (units[..., None] * whole_scales).reshape(-1)
     real_leasts = (least_units[..., None] * whole_leasts).reshape(-1)
     levels = _levels(columns, real_scales, real_leasts)
-    low, high = levels.astype(np.uint8).reshape(2, GROUP_SIZE // 2, -1)
-    pairs = low | (high << np.uint8(4))
-    quads = pairs.reshape(-1, QUAD, blocks, ROW_BLOCK, num_groups).transpose(2, 4, 0, 3, 1)
+    quads = paired(levels).reshape(-1, QUAD, blocks, ROW_BLOCK, num_groups).transpose(2, 4, 0, 3, 1)
     weights = np.ascontiguousarray(quads).reshape(blocks, num_groups, -1)
     parts = [each.transpose(0, 2, 1).astype(np.uint8) for each in (whole_scales, whole_leasts)]
     body = np.concatenate([*parts, weights], axis=2).reshape(blocks, -1)

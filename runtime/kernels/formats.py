@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from runtime.kernels.affine import pack_affine_groups, unpack_affine
 from runtime.kernels.fp4 import LEVELS, fp4_scales, pack_fp4_groups
-from runtime.kernels.quads import Bytes, Floats, halves, in_rows
+from runtime.kernels.quads import Bytes, Floats, halves, in_rows, paired
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK, matrix_bytes
 
@@ -149,9 +149,7 @@ def _pack_q4_slice(groups: Floats) -> Bytes:
     columns = np.ascontiguousarray(groups.transpose(3, 0, 2, 1)).reshape(GROUP_SIZE, -1)
     scales, levels = _q4_scales(columns)
     levels -= _Q4_MIN
-    low, high = levels.astype(np.uint8).reshape(2, GROUP_SIZE // 2, -1)
-    pairs = low | (high << np.uint8(4))
-    quads = pairs.reshape(-1, QUAD, blocks, num_groups, ROW_BLOCK).transpose(2, 3, 0, 4, 1)
+    quads = paired(levels).reshape(-1, QUAD, blocks, num_groups, ROW_BLOCK).transpose(2, 3, 0, 4, 1)
     by_row = scales.reshape(blocks, num_groups, ROW_BLOCK).transpose(0, 2, 1)
     return _with_scales(by_row, _bytes_of(quads).reshape(blocks, num_groups, -1))
 

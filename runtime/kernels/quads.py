@@ -6,10 +6,16 @@ See docs/formats.md for the drawing.
 import numpy as np
 import numpy.typing as npt
 
-from runtime.spec.tensors import ROW_BLOCK
+from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
 
 Floats = npt.NDArray[np.float32]
 Bytes = npt.NDArray[np.uint8]
+
+
+def paired(levels: Floats) -> Bytes:
+    """Return levels ``[32, n]`` of groups as ``[16, n]``: the first 16 in the low nibbles."""
+    low, high = levels.astype(np.uint8).reshape(2, GROUP_SIZE // 2, -1)
+    return low | (high << np.uint8(4))
 
 
 def halves(pairs: Bytes) -> Bytes:

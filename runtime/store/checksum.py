@@ -3,7 +3,7 @@
 try:
     from zlib_ng.zlib_ng import crc32
 except ImportError:
-    # A system that the faster code was not built for: the same sums, at a quarter of the speed.
+    # A system that the faster code was not built for: the same sums take longer.
     from zlib import crc32
 
 __all__ = ["crc32"]

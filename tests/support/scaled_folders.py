@@ -99,7 +99,7 @@ def words_of(codes: np.ndarray) -> np.ndarray:
 
 
 def is_scaled(name: str) -> bool:
-    """Whether a matrix is one of those that publishers store in eight bits."""
+    """Whether a matrix is one of those that publishers store in few bits."""
     is_kept = any(part in name for part in ("norm", "embed_tokens", "lm_head", "mlp.gate."))
     return not is_kept
 
