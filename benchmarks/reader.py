@@ -34,7 +34,9 @@ from runtime.residency.depth import DEPTHS, USUAL_DEPTH  # noqa: E402
 from runtime.store.checksum import crc32  # noqa: E402
 from runtime.store.files import WeightFiles  # noqa: E402
 
-SIZES = {"2.65 MB": 2_654_208, "110 KB": 110_592}
+LARGE = "2.65 MB"
+"""The size of a large model's expert, for which there is a target."""
+SIZES = {LARGE: 2_654_208, "110 KB": 110_592}
 FILE_BYTES = 1 << 30
 LAP_BYTES = 400_000_000
 NUM_ROUNDS = 3
@@ -98,7 +100,7 @@ def _rows(name: str, laps: dict[str, list[Lap]]) -> list[dict[str, object]]:
                 is_reached=rates[way] >= MIN_SHARE_OF_FIO * beside if beside else None,
             )
         )
-        is_judged = way == usual and size_is_large(name)
+        is_judged = way == usual and name == LARGE
         rows.append(
             row(
                 what=f"{name}, {way}: processor seconds per GB",
@@ -113,16 +115,10 @@ def _rows(name: str, laps: dict[str, list[Lap]]) -> list[dict[str, object]]:
     return rows
 
 
-def size_is_large(name: str) -> bool:
-    """Whether a size is that of a large model's expert, for which there is a target."""
-    return max(SIZES, key=SIZES.__getitem__) == name
-
-
 def _reads(path: Path, size: int, depth: int, *, is_checked: bool = False) -> Callable[[int], Lap]:
     def measure(seed: int) -> Lap:
-        number = LAP_BYTES // size
-        places = [random.Random(seed).randrange(FILE_BYTES // size) * size for _ in range(number)]
-        offsets = iter(places)
+        number, source = LAP_BYTES // size, random.Random(seed)
+        offsets = iter([source.randrange(FILE_BYTES // size) * size for _ in range(number)])
         files = WeightFiles([str(path)])
         arena = SlotArena(Ledger(1 << 34), MemoryPart.EXPERTS, size)
         slots = [arena.add() for _ in range(depth * SLOTS_PER_READER)]
