@@ -3,10 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from runtime.residency.hints import Hint
 from runtime.residency.lanes import ReadLanes
+from runtime.residency.lent_reads import LentRead, begin_reads
 from runtime.residency.places import RamPlaces
-from runtime.spec.tensors import ExpertId
 
 TakeBack = Callable[[int, int, bool], None]
 """Takes an expert and its lent slot back, and whether the slot holds the expert."""
@@ -30,15 +29,15 @@ class Demand:
         lanes: ReadLanes,
         places: RamPlaces,
         take_back: TakeBack,
-        guessed: Sequence[Hint] = (),
+        guessed: Sequence[LentRead] = (),
     ) -> None:
         self._layer = layer
-        self._reads = {hint.expert: hint for hint in guessed}
+        self._reads = {read.expert: read for read in guessed}
         self._waiting = deque(expert for expert in missing if expert not in self._reads)
         self._lanes = lanes
         self._places = places
         self._take_back = take_back
-        self._used: list[Hint] = []
+        self._used: list[LentRead] = []
         self._half = max(1, (places.num_free + len(guessed)) // 2)
         self._request()
 
@@ -93,12 +92,5 @@ class Demand:
         if not num_reads:
             return
         experts = [self._waiting.popleft() for _ in range(num_reads)]
-        slots = [self._places.take() for _ in experts]
-        reads = self._lanes.demand(
-            [
-                (ExpertId(self._layer, expert), self._places.view(slot))
-                for expert, slot in zip(experts, slots, strict=True)
-            ]
-        )
-        for number, (expert, slot) in enumerate(zip(experts, slots, strict=True)):
-            self._reads[expert] = Hint(expert, slot, reads, number)
+        for read in begin_reads(self._layer, experts, self._places, self._lanes.demand):
+            self._reads[read.expert] = read

@@ -1,11 +1,10 @@
 """Experts that are read because the next layer will probably ask for them."""
 
-import dataclasses
 from collections.abc import Callable, Collection, Sequence
 
-from runtime.residency.lanes import DemandedReads, ReadLanes
+from runtime.residency.lanes import ReadLanes
+from runtime.residency.lent_reads import LentRead, begin_reads
 from runtime.residency.places import RamPlaces
-from runtime.spec.tensors import ExpertId
 from runtime.telemetry.recorder import Counters
 
 Spare = Callable[[], tuple[int, int]]
@@ -37,16 +36,6 @@ class Trust:
         self._precision[quarter] += _NEW_SHARE * (share - self._precision[quarter])
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Hint:
-    """A guessed expert that is read, or was, into a lent slot."""
-
-    expert: int
-    slot: int
-    reads: DemandedReads
-    number: int
-
-
 class Hints:
     """Guesses for one layer at a time, read from free slots while nobody waits for the drive.
 
@@ -68,8 +57,8 @@ class Hints:
         self._layer = -1
         self._guesses: dict[int, int] = {}
         self._waiting: list[int] = []
-        self._read: dict[int, Hint] = {}
-        self._leaving: list[Hint] = []
+        self._read: dict[int, LentRead] = {}
+        self._leaving: list[LentRead] = []
 
     def guess(self, layer: int, experts: Sequence[int], resident: Collection[int]) -> None:
         """Expect a layer to ask for experts, the surest first; begin to read absent ones."""
@@ -97,17 +86,10 @@ class Hints:
         if number <= 0:
             return
         experts, self._waiting = self._waiting[:number], self._waiting[number:]
-        slots = [self._places.take() for _ in experts]
-        reads = self._lanes.hint(
-            [
-                (ExpertId(self._layer, expert), self._places.view(slot))
-                for expert, slot in zip(experts, slots, strict=True)
-            ]
-        )
-        for place, (expert, slot) in enumerate(zip(experts, slots, strict=True)):
-            self._read[expert] = Hint(expert, slot, reads, place)
+        for read in begin_reads(self._layer, experts, self._places, self._lanes.hint):
+            self._read[read.expert] = read
 
-    def claim(self, layer: int, missing: Sequence[int]) -> list[Hint]:
+    def claim(self, layer: int, missing: Sequence[int]) -> list[LentRead]:
         """Return the guesses that a layer misses and that were read or are being read.
 
         Everything else is forgotten; what was guessed is compared with what is missed.
@@ -117,18 +99,18 @@ class Hints:
         wanted: Collection[int] = frozenset(missing) if layer == self._layer else ()
         if layer == self._layer:
             self._judge(wanted)
-        claimed: list[Hint] = []
         for hint in self._read.values():
             hint.reads.abandon()
-        for hint in self._read.values():
-            if hint.expert in wanted and hint.reads.is_usable(hint.number):
-                claimed.append(hint)
-                is_useful = hint.reads.is_done(hint.number)
-                self._counters.hints_useful += is_useful
-                self._counters.hints_late += not is_useful
-            else:
-                self._leaving.append(hint)
-        self._read.clear()
+        claimed = [
+            hint
+            for hint in self._read.values()
+            if hint.expert in wanted and hint.reads.is_usable(hint.number)
+        ]
+        for hint in claimed:
+            del self._read[hint.expert]
+            is_useful = hint.reads.is_done(hint.number)
+            self._counters.hints_useful += is_useful
+            self._counters.hints_late += not is_useful
         self._forget()
         return claimed
 
@@ -158,7 +140,7 @@ class Hints:
 
     def _collect(self) -> None:
         """Take the slots of forgotten guesses back whose reads have ended."""
-        still: list[Hint] = []
+        still: list[LentRead] = []
         for hint in self._leaving:
             if not hint.reads.is_done(hint.number):
                 still.append(hint)

@@ -12,7 +12,7 @@ from runtime.spec.tensors import ExpertId
 from runtime.store.base import ExpertStore
 
 MAX_DEMAND_READERS = max(DEPTHS)
-"""The most reads in flight at the same time while a computation waits for them."""
+"""The most that read at the same time for a computation, beside whoever waits for it."""
 NUM_BACKGROUND_READERS = 2
 """Fewer, so that the drive is soon free for a computation."""
 NUM_HINT_READERS = 2
