@@ -47,7 +47,7 @@ class SlotKeeper:
             raise ValueError("only ranking policies can exchange slots")
         self._slots = list(slots)
         self._residents: list[set[int]] = [set() for _ in slots]
-        self._num_free = sum(slots)
+        self._num_all_free = sum(slots)
         self._refused_for: Eviction | None = None
         """Who would have left for the expert that was refused last in the present step."""
         self._exchange = SlotExchange(ranking, min_slots, max_age_steps) if is_shared else None
@@ -60,6 +60,11 @@ class SlotKeeper:
     def residents(self, layer: int) -> AbstractSet[int]:
         """Return the residents of a layer; the set follows what happens."""
         return self._residents[layer]
+
+    @property
+    def num_all_free(self) -> int:
+        """How many slots of all layers hold nobody."""
+        return self._num_all_free
 
     def num_free(self, layer: int) -> int:
         """Return how many slots of a layer hold nobody."""
@@ -116,13 +121,13 @@ class SlotKeeper:
             else:
                 self._policies[layer].insert(expert, now)
         self._residents[layer].update(experts)
-        self._num_free -= len(experts)
+        self._num_all_free -= len(experts)
         self.end(layer, now, is_changed=True)
 
     def remove(self, layer: int, expert: int, now: int) -> None:
         """Note that an expert could not be kept; its slot is free."""
         self._leave(layer, expert)
-        self._num_free += 1
+        self._num_all_free += 1
         self.end(layer, now, is_changed=True)
 
     def shrink(self, total_slots: int, now: int) -> list[tuple[int, int]]:
@@ -131,9 +136,9 @@ class SlotKeeper:
         for layer in range(len(self._slots)):
             self.end(layer, now, is_changed=True)
         for _ in range(sum(self._slots) - total_slots):
-            if self._num_free:
+            if self._num_all_free:
                 giver = self._free_giver()
-                self._num_free -= 1
+                self._num_all_free -= 1
             else:
                 giver, expert = self._lowest(now)
                 self._leave(giver, expert)
@@ -149,13 +154,13 @@ class SlotKeeper:
             if self._slots[layer] >= max_slots:
                 raise ValueError(f"{total_slots} slots for {len(self._slots)} x {max_slots}")
             self._change(layer, 1)
-            self._num_free += 1
+            self._num_all_free += 1
         for layer in range(len(self._slots)):
             self.end(layer, now, is_changed=True)
 
     def check(self) -> None:
         """Assert that slots and residents add up."""
-        assert self._num_free == sum(map(self.num_free, range(len(self._slots))))
+        assert self._num_all_free == sum(map(self.num_free, range(len(self._slots))))
         assert all(self.num_free(layer) >= 0 for layer in range(len(self._slots)))
 
     def _make_room(
@@ -174,10 +179,10 @@ class SlotKeeper:
         if is_asked and not self._policies[layer].admit(expert, now):
             return None
         if len(self._residents[layer]) < self._slots[layer]:
-            self._num_free -= 1
+            self._num_all_free -= 1
             return _FREE_SLOT
-        if exchange is not None and self._num_free:
-            self._num_free -= 1
+        if exchange is not None and self._num_all_free:
+            self._num_all_free -= 1
             self._move_slot(exchange, self._free_giver(), layer, now)
             return _FREE_SLOT
         if spare:

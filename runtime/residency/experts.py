@@ -149,10 +149,7 @@ class ExpertCache:
 
     def guess(self, layer: int, experts: Sequence[int]) -> None:
         """Read what a layer will probably choose, the surest first, while the drive is idle."""
-        above = self._above
-        slot_of = above.tables[layer].slot_of if above is not None else ()
-        on_device = [expert for expert in experts if slot_of and slot_of[expert] != NOWHERE]
-        self._ram.guess(layer, experts, on_device)
+        self._ram.guess(layer, experts)
 
     def runs(self, layer: int, experts: Sequence[int]) -> Generator[Pairs, None, None]:
         """Yield distinct experts with their slots, in their order, in runs that lie ready.

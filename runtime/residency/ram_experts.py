@@ -96,10 +96,11 @@ class RamExperts:
         """Whether guesses could be of use: something is absent and nothing is being loaded."""
         return not self.residents.holds_all and not self._filling.is_busy
 
-    def guess(self, layer: int, experts: Sequence[int], on_device: Collection[int]) -> None:
+    def guess(self, layer: int, experts: Sequence[int]) -> None:
         """Expect a layer to ask for experts, the surest first."""
-        slot_of = self.places.slot_of[layer]
-        self.hints.guess(layer, experts, slot_of.keys() | set(on_device))
+        slot_of, above = self.places.slot_of[layer], self.residents.above.get(layer, ())
+        resident = [expert for expert in experts if expert in slot_of or expert in above]
+        self.hints.guess(layer, experts, resident)
 
     def take_in(self) -> None:
         """Publish what has arrived."""

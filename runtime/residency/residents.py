@@ -77,8 +77,7 @@ class RamResidents:
     def spare(self) -> tuple[int, int]:
         """Return how many slots there are that nobody keeps, and how many of them are free."""
         keeper, places = self._keeper, self.places
-        num_vacant = sum(keeper.num_free(index) for index in self._index_of.values())
-        return places.num_slots - sum(keeper.slots), places.num_free - num_vacant
+        return places.num_slots - sum(keeper.slots), places.num_free - keeper.num_all_free
 
     def absent(self, layer: int) -> list[int]:
         """Return the experts without a place, the most wanted first.
