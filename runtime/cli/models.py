@@ -35,6 +35,7 @@ from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.sentences import reason_sentence, sentence
 from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import PLAIN_FORMATS
 
 EXIT_CANCELLED = 130
 _AS_PUBLISHED = 16
@@ -121,7 +122,7 @@ def _prepared_format(client: Client, options: argparse.Namespace) -> WeightForma
     if report.problems:
         raise CommandFailedError(report.problems[0])
     stored = report.stored_format
-    is_packed = stored not in (WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16)
+    is_packed = stored not in PLAIN_FORMATS
     return (
         stored if stored and (is_packed or options.bits == _AS_PUBLISHED) else WeightFormat.Q8_G32
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from runtime.hardware.kept_file import MAX_FILE_BYTES, replace_file
+from runtime.hardware.kept_file import kept_text, replace_file
 
 Order = Mapping[int, Sequence[int]]
 """Experts by MoE layer, the most used first."""
@@ -30,12 +30,9 @@ class LastUses:
 
     def read(self, fingerprint: str, num_experts: int) -> Order:
         """Return the experts of the last use, nothing if it is not known."""
-        path = self._path(fingerprint)
         try:
-            if path.stat().st_size > MAX_FILE_BYTES:
-                return {}
-            found = msgspec.json.decode(path.read_bytes(), type=_LastUse)
-        except (OSError, ValueError, RecursionError):
+            found = msgspec.json.decode(kept_text(self._path(fingerprint)), type=_LastUse)
+        except (ValueError, RecursionError):
             return {}
         if (found.fingerprint, found.num_experts) != (fingerprint, num_experts):
             return {}

@@ -19,7 +19,8 @@ def learn_of_devices(rates_path: Path, device: Device | None) -> None:
     The device must be idle and its memory free. What a profile states of a simulated one stays.
     """
     seen = see_cards(CPU if device is None else device.device)
-    keep_cards(cards_path(rates_path), seen, read_gpus(SystemFiles(), os.environ))
+    told = read_gpus(SystemFiles(), os.environ) if seen else []
+    keep_cards(cards_path(rates_path), seen, told)
     if device is None or device.is_simulated:
         return
     rate = measure_link(device)

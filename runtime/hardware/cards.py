@@ -10,7 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from runtime.hardware.kept_file import MAX_FILE_BYTES, replace_file
+from runtime.hardware.gpus import noted
+from runtime.hardware.kept_file import kept_text, replace_file
 from runtime.protocol.machine import DeviceReport
 
 MAX_GAP_RATIO = 0.05
@@ -52,11 +53,9 @@ def keep_cards(path: Path, seen: Sequence[SeenCard], told: Sequence[DeviceReport
 def kept_cards(path: Path) -> list[SeenCard]:
     """Return what was kept; nothing if the file is missing or damaged."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            return []
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(kept_text(path))
         return msgspec.convert(document["cards"], list[SeenCard])
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError):
         return []
 
 
@@ -76,7 +75,7 @@ def with_seen(told: Sequence[DeviceReport], seen: Sequence[SeenCard]) -> list[De
 def _checked(told: DeviceReport, seen: SeenCard) -> DeviceReport:
     """Return a card with the smaller of both figures, and a note of how they compare."""
     if seen.name != told.name:
-        return _noted(told, f"torch found another card here, {seen.name}")
+        return noted(told, f"torch found another card here, {seen.name}")
     most_gap_bytes = MAX_GAP_RATIO * told.total_bytes
     total_bytes, free_bytes = told.total_bytes, told.free_bytes
     notes: list[str] = []
@@ -93,7 +92,7 @@ def _checked(told: DeviceReport, seen: SeenCard) -> DeviceReport:
             free_bytes -= max(0, gap_bytes)
     note = "; ".join(notes) or "torch agrees"
     free_bytes = max(0, min(free_bytes, total_bytes))
-    return _noted(
+    return noted(
         msgspec.structs.replace(told, total_bytes=total_bytes, free_bytes=free_bytes), note
     )
 
@@ -108,10 +107,6 @@ def _alone(seen: SeenCard) -> DeviceReport:
         free_bytes=free_bytes,
         note="torch, at the last load; NVML tells nothing of it",
     )
-
-
-def _noted(card: DeviceReport, note: str) -> DeviceReport:
-    return msgspec.structs.replace(card, note=f"{card.note}; {note}" if card.note else note)
 
 
 def _gib(num_bytes: int) -> str:

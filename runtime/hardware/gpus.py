@@ -34,15 +34,16 @@ def mark_used(devices: Sequence[DeviceReport], cuda_version: str) -> list[Device
         if driven and device is driven[0]:
             marked.append(msgspec.structs.replace(device, is_used=True))
         elif device in driven:
-            marked.append(_noted(device, "another device is used"))
+            marked.append(noted(device, "another device is used"))
         elif device.device.startswith("cuda:"):
-            marked.append(_noted(device, "the installed engine was built without CUDA"))
+            marked.append(noted(device, "the installed engine was built without CUDA"))
         else:
-            marked.append(_noted(device, "cards of this kind are not used yet"))
+            marked.append(noted(device, "cards of this kind are not used yet"))
     return marked
 
 
-def _noted(device: DeviceReport, note: str) -> DeviceReport:
+def noted(device: DeviceReport, note: str) -> DeviceReport:
+    """Return a device with one note more."""
     joined = f"{device.note}; {note}" if device.note else note
     return msgspec.structs.replace(device, note=joined)
 

@@ -10,6 +10,14 @@ MAX_FILE_BYTES = 1024 * 1024
 _LOG = logging.getLogger(__name__)
 
 
+def kept_text(path: Path) -> str:
+    """Return what a file holds, nothing if it cannot be read or is too large to be ours."""
+    try:
+        return "" if path.stat().st_size > MAX_FILE_BYTES else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
 def replace_file(path: Path, content: str, what: str) -> None:
     """Write a file whole, in place of what was there; where that cannot be done it is logged."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")

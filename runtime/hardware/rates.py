@@ -5,7 +5,7 @@ import json
 import math
 from pathlib import Path
 
-from runtime.hardware.kept_file import MAX_FILE_BYTES, replace_file
+from runtime.hardware.kept_file import kept_text, replace_file
 from runtime.protocol.machine import Measured
 
 RAM = "ram"
@@ -59,10 +59,8 @@ class RateCache:
 
     def _read(self) -> dict[str, Measured]:
         try:
-            if self.path.stat().st_size > MAX_FILE_BYTES:
-                return {}
-            document = json.loads(self.path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            document = json.loads(kept_text(self.path))
+        except (ValueError, RecursionError):
             return {}
         entries = document.get("rates") if isinstance(document, dict) else None
         if not isinstance(entries, dict):
