@@ -20,22 +20,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import json
 import os
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import peer
 import psutil
+from asked import AskedProcess, Start
 from drive_process import EMBEDDING_SCALE
 from model_shapes import QWEN3_30B
-from reporting import row, write_result
+from reporting import load_averages, row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -72,41 +71,12 @@ class Run:
     more: dict[str, Any]
 
 
-class Ours:
-    """Our process, asked by lines; closed with the block that it is used in."""
+class Ours(AskedProcess):
+    """Our side in a process of its own."""
 
-    def __init__(self, start: peer.Start = list) -> None:
+    def __init__(self, start: Start = list) -> None:
         command = [sys.executable, str(Path(__file__).with_name("drive_process.py"))]
-        self._process = subprocess.Popen(
-            start(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    @property
-    def process_id(self) -> int:
-        """The process, for whoever counts what it does."""
-        return self._process.pid
-
-    def ask(self, **wish: object) -> dict[str, Any]:
-        """Return the answer to a wish."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(wish) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            sys.exit(f"our side ended with status {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write('{"close": true}\n')
-            self._process.stdin.close()
-        self._process.wait(60)
+        super().__init__("our side", start(command))
 
 
 def main() -> None:
@@ -122,11 +92,11 @@ def main() -> None:
     for place in places:
         model_bytes = _make(place.folder)
         for share in (75,) if wishes.short else (75, 50, 25):
-            with _cell(place, model_bytes * share // 100) as group:
-                rows += _measure(place, share, model_bytes, group, python, wishes)
-    load = [round(number, 1) for number in psutil.getloadavg()]
+            limit_bytes = model_bytes * share // 100
+            with _cell(place.folder, limit_bytes) as group:
+                rows += _measure(place, share, limit_bytes, group, python, wishes)
     name = "drive-short" if wishes.short else "drive"
-    print(write_result(name, rows, load_averages=load, num_pairs=wishes.pairs))
+    print(write_result(name, rows, load_averages=load_averages(), num_pairs=wishes.pairs))
 
 
 def _wishes() -> argparse.Namespace:
@@ -154,13 +124,13 @@ def _make(folder: Path) -> int:
 
 
 @contextlib.contextmanager
-def _cell(place: Place, limit_bytes: int) -> Iterator[MemoryGroup]:
-    """Make the control group of a cell, throttled if its place is, with the usual read-ahead."""
+def _cell(folder: Path, limit_bytes: int) -> Iterator[MemoryGroup]:
+    """Make the control group of a cell, while the folder's drive has the usual read-ahead."""
     with contextlib.ExitStack() as stack:
         group = stack.enter_context(memory_group(limit_bytes))
         if group is None:
             sys.exit("no control group can be made here: run as root on Linux")
-        stack.enter_context(_read_ahead(place.folder))
+        stack.enter_context(_read_ahead(folder))
         yield group
 
 
@@ -179,7 +149,7 @@ def _read_ahead(folder: Path) -> Iterator[None]:
 def _measure(
     place: Place,
     share: int,
-    model_bytes: int,
+    limit_bytes: int,
     group: MemoryGroup,
     python: Path,
     wishes: argparse.Namespace,
@@ -187,7 +157,6 @@ def _measure(
     """Return the lines of a cell."""
     source = random.Random(share)
     ids = [source.randrange(QWEN3_30B.vocabulary) for _ in range(_FIRST_TOKENS + wishes.tokens)]
-    limit_bytes = model_bytes * share // 100
     ours: list[Run] = []
     theirs: dict[int, list[Run]] = {}
     with io_throttle(group, place.folder, place.limit_per_s) as join:
@@ -205,7 +174,7 @@ def _measure(
     return _rows(place, share, ours, theirs[best], best)
 
 
-def _our_turn(folder: Path, limit_bytes: int, ids: list[int], start: peer.Start) -> Run:
+def _our_turn(folder: Path, limit_bytes: int, ids: list[int], start: Start) -> Run:
     _forget(folder)
     with Ours(start) as ours:
         ours.ask(load=str(folder), limit_bytes=limit_bytes, threads=THREADS)
@@ -217,7 +186,7 @@ def _our_turn(folder: Path, limit_bytes: int, ids: list[int], start: peer.Start)
     return _run(told["seconds"], len(ids) - _FIRST_TOKENS, before, after, told)
 
 
-def _peer_turn(python: Path, path: Path, threads: int, ids: list[int], start: peer.Start) -> Run:
+def _peer_turn(python: Path, path: Path, threads: int, ids: list[int], start: Start) -> Run:
     _forget(path)
     with peer.PeerProcess(python, start) as process:
         process.load(path, peer.Settings(is_repacked=False, has_flash=False, threads=threads))

@@ -5,18 +5,16 @@ It is built once for this processor into an environment of its own under build/,
 """
 
 import dataclasses
-import json
 import os
 import subprocess
 import sys
 import venv
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
 
 import gguf
 import numpy as np
 import numpy.typing as npt
+from asked import AskedProcess, Start
 from model_shapes import Shape
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -148,9 +146,6 @@ def write_model(path: Path, shape: Shape, kind: str, embedding_scale: float = 1.
     writer.close()
 
 
-Start = Callable[[list[str]], list[str]]
-
-
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """How the peer is run."""
@@ -166,65 +161,36 @@ class Settings:
         return f"{weights}, flash attention {'on' if self.has_flash else 'off'}, {self.ubatch}"
 
 
-class PeerProcess:
-    """The peer, asked by lines; closed with the block that it is used in."""
+class PeerProcess(AskedProcess):
+    """The peer in a process of its own."""
 
     def __init__(self, python: Path, start: Start = list) -> None:
         """``start`` turns a command into one that starts it where it belongs."""
-        self._process = subprocess.Popen(
+        super().__init__(
+            "the peer",
             start([str(python), str(Path(__file__).with_name("peer_process.py"))]),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"OMP_WAIT_POLICY": "active", "GOMP_SPINCOUNT": "20000"},
+            os.environ | {"OMP_WAIT_POLICY": "active", "GOMP_SPINCOUNT": "20000"},
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write('{"close": true}\n')
-        self._process.stdin.close()
-        self._process.wait(60)
 
     def load(self, path: Path, settings: Settings) -> str:
         """Load a model; return what the peer says of this processor."""
-        wish = {
-            "load": str(path),
-            "repack": settings.is_repacked,
-            "flash": settings.has_flash,
-            "threads": settings.threads,
-            "ubatch": settings.ubatch,
-        }
-        return str(self._ask(wish)["info"])
+        answer = self.ask(
+            load=str(path),
+            repack=settings.is_repacked,
+            flash=settings.has_flash,
+            threads=settings.threads,
+            ubatch=settings.ubatch,
+        )
+        return str(answer["info"])
 
     def prompt(self, ids: list[int]) -> float:
         """Return the seconds of a prompt."""
-        return float(self._ask({"prompt": ids})["seconds"])
+        return float(self.ask(prompt=ids)["seconds"])
 
     def decode(self, count: int, first: int) -> float:
         """Return the seconds of some tokens one by one."""
-        return float(self._ask({"decode": count, "first": first})["seconds"])
+        return float(self.ask(decode=count, first=first)["seconds"])
 
     def feed(self, ids: list[int]) -> float:
         """Return the seconds of given tokens one by one."""
-        return float(self._ask({"feed": ids})["seconds"])
-
-    @property
-    def process_id(self) -> int:
-        """The process, for whoever counts what it does."""
-        return self._process.pid
-
-    def _ask(self, wish: dict[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(wish) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        if not line:
-            sys.exit(f"the peer ended with status {self._process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            sys.exit(f"the peer: {answer['error']}")
-        return answer
+        return float(self.ask(feed=ids)["seconds"])

@@ -56,6 +56,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def load_averages() -> list[float]:
+    """What else the machine computes: rates say little without how many waited for its cores."""
+    return [round(average, 2) for average in psutil.getloadavg()]
+
+
 def write_result(name: str, rows: list[dict[str, Any]], **more: object) -> Path:
     """Write `benchmarks/results/NAME.json` and return its path."""
     path = RESULTS / f"{name}.json"
