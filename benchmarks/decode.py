@@ -22,10 +22,9 @@ from runtime.generate.engine import TieredEngine  # noqa: E402
 from runtime.kernels.dispatch import usable_cores  # noqa: E402
 from runtime.native.loader import read_bandwidth  # noqa: E402
 from runtime.protocol.chat import SamplingSettings  # noqa: E402
-from runtime.protocol.model import LoadStage  # noqa: E402
 from runtime.protocol.plan import PlacementPlan  # noqa: E402
 from runtime.protocol.values import WeightFormat  # noqa: E402
-from tests.support.engine_runs import answer, user  # noqa: E402
+from tests.support.engine_runs import answer, ignore_load_progress, user  # noqa: E402
 from tests.support.hand_made_plans import exact_plan, prepared_plan  # noqa: E402
 
 DEMO = ROOT / "build" / "demo" / "larder-demo"
@@ -69,7 +68,7 @@ def main() -> None:
 
 def _measure(plan: PlacementPlan) -> Rates:
     engine = TieredEngine()
-    engine.load(plan, _ignore_progress, CancelToken())
+    engine.load(plan, ignore_load_progress, CancelToken())
     assert engine.wait_filled(600)
     decode = prompt = bytes_per_token = 0.0
     short = SamplingSettings(temperature=0, max_tokens=NUM_TOKENS)
@@ -93,10 +92,6 @@ def _plain_read() -> float:
     data = np.ones(LIMIT_BYTES, np.uint8)
     cores = usable_cores()
     return max(read_bandwidth(data.ctypes.data, data.size, cores) or 0.0 for _ in range(NUM_RUNS))
-
-
-def _ignore_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
-    del stage, done_bytes, total_bytes
 
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import psutil
-from reporting import row, write_result
+from reporting import load_averages, row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -44,8 +43,9 @@ def main() -> int:
         )  # fmt: skip
     for each in rows:
         print(f"{each['what']}: {each['ours']} and {each['peer']} MB, ratio {each['ratio']}")
-    load = [round(number, 1) for number in psutil.getloadavg()]
-    print(write_result("drive_bytes", rows, num_answers=len(answers), load_averages=load))
+    print(
+        write_result("drive_bytes", rows, num_answers=len(answers), load_averages=load_averages())
+    )
     return 0
 
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import dataclasses
 import statistics
 
-import psutil
 from ram_tier import CONTEXT_TOKENS, QUESTION, plan_of
-from reporting import row, write_result
+from reporting import load_averages, row, write_result
 
 from runtime.engine.base import CancelToken
 from runtime.generate.engine import TieredEngine
 from runtime.protocol.chat import SamplingSettings
-from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import PlacementPlan
 from runtime.residency.trial import HintMode
-from tests.support.engine_runs import answer, user
+from tests.support.engine_runs import answer, ignore_load_progress, user
 
 SHARES = {"a fifth": 1 / 5, "half": 1 / 2, "three quarters": 3 / 4}
 NUM_PAIRS = 5
@@ -70,15 +68,14 @@ def main() -> None:
             for field in ("useful", "late", "wasted")
         ]
         print(rows[-6]["what"], rows[-6]["ours"], rows[-6]["peer"], flush=True)
-    load = [round(number, 1) for number in psutil.getloadavg()]
-    print(write_result("hints", rows, load_averages=load))
+    print(write_result("hints", rows, load_averages=load_averages()))
 
 
 def measure(plan: PlacementPlan, mode: HintMode) -> Turn:
     """Load, warm up with one answer, and measure the next."""
     engine = TieredEngine()
     engine.hints = mode
-    engine.load(plan, _ignore_progress, CancelToken())
+    engine.load(plan, ignore_load_progress, CancelToken())
     assert engine.wait_filled(600)
     settings = SamplingSettings(temperature=0, max_tokens=NUM_TOKENS)
     answer(engine, [user("How do I bake bread?")], settings)
@@ -98,10 +95,6 @@ def measure(plan: PlacementPlan, mode: HintMode) -> Turn:
 
 def _median(turns: list[Turn], field: str) -> float:
     return float(statistics.median(getattr(turn, field) for turn in turns))
-
-
-def _ignore_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
-    del stage, done_bytes, total_bytes
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 
 import msgspec
-import psutil
-from reporting import row, write_result
+from reporting import load_averages, row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -25,12 +24,11 @@ from runtime.inspect.folder import inspect_folder  # noqa: E402
 from runtime.policy.catalogue import DEFAULT_POLICY  # noqa: E402
 from runtime.policy.split import even_split  # noqa: E402
 from runtime.protocol.chat import SamplingSettings  # noqa: E402
-from runtime.protocol.model import LoadStage  # noqa: E402
 from runtime.protocol.plan import PlacementPlan  # noqa: E402
 from runtime.protocol.values import Tier  # noqa: E402
 from runtime.spec.footprint import experts_bytes, ram_experts_bytes, ram_slots_within  # noqa: E402
 from runtime.spec.tensors import expert_layout  # noqa: E402
-from tests.support.engine_runs import answer, user  # noqa: E402
+from tests.support.engine_runs import answer, ignore_load_progress, user  # noqa: E402
 from tests.support.hand_made_plans import exact_plan  # noqa: E402
 
 DEMO = ROOT / "build" / "demo" / "larder-demo"
@@ -77,9 +75,7 @@ def main() -> None:
             ]  # fmt: skip
             waits = statistics.median(turn.wait_share for turn in found)
             print(f"{what}: {rate:.1f} tokens/s, {hits:.1%} hits, {waits:.0%} of the time waiting")
-    # On a machine that others use, rates say little without how many waited for its cores.
-    load = [round(number, 1) for number in psutil.getloadavg()]
-    print(write_result("ram_tier", rows, load_averages=load))
+    print(write_result("ram_tier", rows, load_averages=load_averages()))
 
 
 def plan_of(share: float) -> PlacementPlan:
@@ -113,7 +109,7 @@ def plan_of(share: float) -> PlacementPlan:
 def measure(plan: PlacementPlan, policy: str) -> Turn:
     """Load, warm up with one answer, and measure the next."""
     engine = TieredEngine(policy=policy)
-    engine.load(plan, _ignore_progress, CancelToken())
+    engine.load(plan, ignore_load_progress, CancelToken())
     assert engine.wait_filled(600)
     settings = SamplingSettings(temperature=0, max_tokens=NUM_TOKENS)
     answer(engine, [user("How do I bake bread?")], settings)
@@ -126,10 +122,6 @@ def measure(plan: PlacementPlan, policy: str) -> Turn:
         stats.seconds["drive_wait"] / (stats.prefill_s + stats.decode_s),
         stats.drive_bytes_read / stats.generated_tokens / 1e6,
     )
-
-
-def _ignore_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
-    del stage, done_bytes, total_bytes
 
 
 if __name__ == "__main__":

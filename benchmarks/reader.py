@@ -21,8 +21,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
-from reporting import row, write_result
+from reporting import load_averages, row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -75,8 +74,7 @@ def main() -> None:
                 for way, measure in ways.items():
                     laps[way].append(measure(seed))
             rows += _rows(name, laps)
-    load = [round(number, 1) for number in psutil.getloadavg()]
-    print(write_result("reader", rows, load_averages=load))
+    print(write_result("reader", rows, load_averages=load_averages()))
 
 
 def _rows(name: str, laps: dict[str, list[Lap]]) -> list[dict[str, object]]:

@@ -18,8 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from reporting import row, write_result
-from screen import load
+from reporting import load_averages, row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -28,13 +27,12 @@ from runtime.engine.base import CancelToken  # noqa: E402
 from runtime.errors import CancelledError  # noqa: E402
 from runtime.generate.engine import TieredEngine  # noqa: E402
 from runtime.protocol.chat import SamplingSettings  # noqa: E402
-from runtime.protocol.model import LoadStage  # noqa: E402
 from runtime.service.log import ErrorLog  # noqa: E402
 from runtime.service.outbox import Outbox  # noqa: E402
 from runtime.service.pipe import Writer  # noqa: E402
 from runtime.service.sampler import Sampler, TakeSample  # noqa: E402
 from runtime.telemetry.expert_tally import ExpertTally  # noqa: E402
-from tests.support.engine_runs import answer, user  # noqa: E402
+from tests.support.engine_runs import answer, ignore_load_progress, user  # noqa: E402
 from tests.support.hand_made_plans import exact_plan  # noqa: E402
 from tests.support.tiny_checkpoints import write_checkpoint  # noqa: E402
 from tests.support.tiny_variants import TinyVariant  # noqa: E402
@@ -81,7 +79,9 @@ def measure(seconds: float) -> dict[str, float]:
         folder = Path(name)
         write_checkpoint(folder, WIDE, NUM_LAYERS)
         engine = TieredEngine()
-        engine.load(exact_plan(folder, NUM_SLOTS, CONTEXT_TOKENS), _ignore_progress, CancelToken())
+        engine.load(
+            exact_plan(folder, NUM_SLOTS, CONTEXT_TOKENS), ignore_load_progress, CancelToken()
+        )
         try:
             engine.wait_filled(MEASURE_S)
             with _answering(engine):
@@ -163,13 +163,9 @@ def _counting_s() -> float:
     return (time.thread_time() - begun_s) / NUM_COUNTED_TOKENS
 
 
-def _ignore_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
-    del stage, done_bytes, total_bytes
-
-
 def main() -> None:
     """Measure, print, write `benchmarks/results/sampler.json`."""
-    before = load()
+    load_before = load_averages()
     found = measure(MEASURE_S)
     print(
         f"{found['share']:.1%} of a core ({found['counting_share']:.1%} for counting) for "
@@ -192,7 +188,7 @@ def main() -> None:
             row(what="bytes of a sample", ours=round(found["sample_bytes"])),
             row(what="samples in which experts moved", ours=round(found["moved_ratio"], 3)),
         ],
-        **before,
+        load_before=load_before,
     )
 
 

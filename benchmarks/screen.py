@@ -1,4 +1,4 @@
-"""Where benchmarks show the window, and what stands in the way of a true figure."""
+"""Where benchmarks show the window."""
 
 from __future__ import annotations
 
@@ -39,9 +39,3 @@ def a_screen(home: Path) -> Iterator[dict[str, str]]:
             yield {**environment, "DISPLAY": f":{display}", "QT_QPA_PLATFORM": "xcb"}
         finally:
             server.terminate()
-
-
-def load() -> dict[str, object]:
-    """Return what else the machine computed, in the form of a result's own field."""
-    averages = os.getloadavg() if hasattr(os, "getloadavg") else ()
-    return {"load_before": [round(each, 2) for each in averages]}

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from reporting import row, write_result
+from reporting import load_averages, row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
 NUM_RUNS = 5
@@ -94,8 +94,8 @@ def main() -> int:
                 is_reached=None if most is None else median < most,
             )
         )
-    load = [round(value, 1) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None
-    print(f"the result is in {write_result('second_start', rows, load_average=load)}")
+    path = write_result("second_start", rows, load_averages=load_averages())
+    print(f"the result is in {path}")
     return 0
 
 

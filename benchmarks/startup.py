@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from reporting import row, write_result
-from screen import a_screen, load
+from reporting import load_averages, row, write_result
+from screen import a_screen
 
 ROOT = Path(__file__).resolve().parent.parent
 NUM_RUNS = 9
@@ -81,7 +81,7 @@ def _num_loaded(log: Path) -> int:
 
 def main() -> None:
     """Measure, print, write `benchmarks/results/startup.json`."""
-    before = load()
+    load_before = load_averages()
     with tempfile.TemporaryDirectory() as home, a_screen(Path(home)) as environment:
         one_start(environment)
         times = [one_start(environment) for _ in range(NUM_RUNS)]
@@ -105,7 +105,7 @@ def main() -> None:
                 ours=round(loaded_s, 3),
             ),
         ],
-        **before,
+        load_before=load_before,
     )
 
 

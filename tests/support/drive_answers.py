@@ -8,9 +8,8 @@ from pathlib import Path
 from runtime.engine.base import CancelToken
 from runtime.generate.engine import TieredEngine
 from runtime.protocol.chat import SamplingSettings
-from runtime.protocol.model import LoadStage
 from tests.support.drive_counters import drive_counter, process_bytes_read
-from tests.support.engine_runs import answer, user
+from tests.support.engine_runs import answer, ignore_load_progress, user
 from tests.support.hand_made_plans import exact_plan
 
 NUM_SLOTS = 6
@@ -36,7 +35,7 @@ class CountedAnswer:
 def counted_answers(folder: Path, num_answers: int, num_tokens: int) -> Iterator[CountedAnswer]:
     """Yield answers to one question, each computed anew; none where reads are not direct."""
     engine = TieredEngine()
-    engine.load(exact_plan(folder, NUM_SLOTS, CONTEXT_TOKENS), _ignore_progress, CancelToken())
+    engine.load(exact_plan(folder, NUM_SLOTS, CONTEXT_TOKENS), ignore_load_progress, CancelToken())
     try:
         assert engine.wait_filled(60)
         engine.apply()
@@ -59,7 +58,3 @@ def counted_answers(folder: Path, num_answers: int, num_tokens: int) -> Iterator
             )
     finally:
         engine.close()
-
-
-def _ignore_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
-    assert 0 <= done_bytes <= total_bytes, stage

@@ -19,6 +19,7 @@ from runtime.protocol.messages import (
     PrefillProgressed,
     TokensGenerated,
 )
+from runtime.protocol.model import LoadStage
 
 GREEDY = SamplingSettings(temperature=0, max_tokens=24)
 
@@ -116,3 +117,8 @@ def answer_cancelled_after(
 def user(text: str) -> ChatMessage:
     """Return what a person typed."""
     return ChatMessage(role=Role.USER, text=text)
+
+
+def ignore_load_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
+    """Take progress and do nothing with it."""
+    assert 0 <= done_bytes <= total_bytes, stage

@@ -23,9 +23,9 @@ from runtime.generate import loading
 from runtime.generate.engine import TieredEngine
 from runtime.generate.loading import ram_limit_bytes
 from runtime.protocol.chat import SamplingSettings
-from runtime.protocol.model import LoadedModel, LoadStage
+from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import PlacementPlan
-from tests.support.engine_runs import Run, user
+from tests.support.engine_runs import Run, ignore_load_progress, user
 from tests.support.hand_made_plans import device_plan, exact_plan
 from tests.support.resident_watch import ResidentWatch
 
@@ -73,7 +73,7 @@ class ChangingEngine:
         engine, loaded = self._engine, None
         with ResidentWatch(os.getpid(), self._limit_bytes, self._bytes_on_devices) as watch:
             watch.phase = "load"
-            loaded = engine.load(self._in_force, _ignore_progress, CancelToken())
+            loaded = engine.load(self._in_force, ignore_load_progress, CancelToken())
             watch.phase = "answers"
             while len(self._outcomes) < num_changes:
                 self._answer()
@@ -133,10 +133,6 @@ class ChangingEngine:
 
     def _bytes_on_devices(self) -> int:
         return sum(device.num_host_bytes for device in self._devices)
-
-
-def _ignore_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
-    assert 0 <= done_bytes <= total_bytes, stage
 
 
 def main() -> None:

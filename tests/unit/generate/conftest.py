@@ -8,8 +8,8 @@ from runtime.engine.base import CancelToken
 from runtime.generate.engine import TieredEngine
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels
-from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import PlacementPlan
+from tests.support.engine_runs import ignore_load_progress
 from tests.support.hand_made_plans import exact_plan
 from tests.support.tiny_checkpoints import tiny_checkpoint
 
@@ -62,8 +62,3 @@ def open_engine(kernels: Kernels) -> Iterator[OpenEngine]:
 def engine(open_engine: OpenEngine, qwen2_folder: Path) -> TieredEngine:
     """A loaded engine with every expert in RAM."""
     return open_engine(exact_plan(qwen2_folder))
-
-
-def ignore_load_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
-    """Take progress and do nothing with it."""
-    assert 0 <= done_bytes <= total_bytes, stage

@@ -23,13 +23,14 @@ from tests.support.engine_runs import (
     Run,
     answer,
     answer_cancelled_after,
+    ignore_load_progress,
     user,
 )
 from tests.support.hand_made_plans import FORECAST, exact_plan
 from tests.support.model_bench import open_bench
 from tests.support.tiny_checkpoints import tiny_checkpoint
 from tests.support.tiny_variants import VARIANTS
-from tests.unit.generate.conftest import DRAWN_SEED, OpenEngine, ignore_load_progress
+from tests.unit.generate.conftest import DRAWN_SEED, OpenEngine
 
 QUESTION = [user("What is the capital of France?")]
 

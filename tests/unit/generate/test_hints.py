@@ -14,10 +14,9 @@ from runtime.kernels.base import Kernels
 from runtime.policy.catalogue import DEFAULT_POLICY
 from runtime.residency.hints import Trust
 from runtime.residency.trial import HintMode
-from tests.support.engine_runs import GREEDY, Run, answer, user
+from tests.support.engine_runs import GREEDY, Run, answer, ignore_load_progress, user
 from tests.support.hand_made_plans import exact_plan
 from tests.support.tiny_checkpoints import tiny_checkpoint
-from tests.unit.generate.conftest import ignore_load_progress
 from tests.unit.generate.test_placing import Replies
 
 FAMILIES = ("qwen2_moe", "mixtral", "olmoe")

@@ -15,9 +15,8 @@ from runtime.protocol.plan import PlacementPlan
 from runtime.residency.trial import HintMode
 from runtime.spec.tensors import ExpertId
 from runtime.store.checkpoint import CheckpointStore
-from tests.support.engine_runs import answer, user
+from tests.support.engine_runs import answer, ignore_load_progress, user
 from tests.support.hand_made_plans import exact_plan
-from tests.unit.generate.conftest import ignore_load_progress
 
 QUESTION = [user("What is the capital of France?")]
 GREEDY_ONE = SamplingSettings(temperature=0, max_tokens=1)

@@ -22,10 +22,10 @@ from runtime.protocol.values import Budgets, Forecast
 from runtime.service.drive_rates import DriveRates
 from runtime.service.local_planning import LocalPlanning
 from runtime.service.prepared_places import PreparedPlaces
+from tests.support.engine_runs import ignore_load_progress
 from tests.support.fake_nvml import fake_nvml
 from tests.support.fake_systems import GIB
 from tests.support.hand_made_plans import device_plan, exact_plan
-from tests.unit.generate.conftest import ignore_load_progress
 
 CARD = "cuda:0"
 TORCH_TOTAL_BYTES = 6 * GIB

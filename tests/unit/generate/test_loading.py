@@ -16,9 +16,9 @@ from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.protocol.values import Budgets, WeightFormat
-from tests.support.engine_runs import answer, user
+from tests.support.engine_runs import answer, ignore_load_progress, user
 from tests.support.hand_made_plans import exact_plan, prepared_plan
-from tests.unit.generate.conftest import OpenEngine, ignore_load_progress
+from tests.unit.generate.conftest import OpenEngine
 
 
 @dataclasses.dataclass

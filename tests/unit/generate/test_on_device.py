@@ -22,10 +22,10 @@ from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.protocol.telemetry import NoteCode
 from runtime.protocol.values import Tier
 from runtime.telemetry.expert_tally import IN_RAM, IN_VRAM
-from tests.support.engine_runs import GREEDY, Run, answer, user
+from tests.support.engine_runs import GREEDY, Run, answer, ignore_load_progress, user
 from tests.support.hand_made_plans import device_plan, exact_plan
 from tests.support.tiny_checkpoints import tiny_checkpoint
-from tests.unit.generate.conftest import OpenEngine, ignore_load_progress
+from tests.unit.generate.conftest import OpenEngine
 from tests.unit.generate.test_placing import Replies
 
 QUESTION = [user("What is the capital of France?")]

@@ -22,9 +22,9 @@ from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.protocol.telemetry import NoteCode
 from runtime.protocol.values import Budgets
 from runtime.residency.lanes import ReadLanes
-from tests.support.engine_runs import GREEDY, Run, answer, user
+from tests.support.engine_runs import GREEDY, Run, answer, ignore_load_progress, user
 from tests.support.hand_made_plans import exact_plan
-from tests.unit.generate.conftest import OpenEngine, ignore_load_progress
+from tests.unit.generate.conftest import OpenEngine
 
 QUESTION = [user("What is the capital of France?")]
 

@@ -14,9 +14,8 @@ from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.values import WeightFormat
 from runtime.residency.lanes import DemandedReads, ReadLanes
 from runtime.spec.tensors import ExpertId
-from tests.support.engine_runs import answer, user
+from tests.support.engine_runs import answer, ignore_load_progress, user
 from tests.support.hand_made_plans import exact_plan, prepared_plan
-from tests.unit.generate.conftest import ignore_load_progress
 
 CHUNK_TOKENS = 16
 QUESTION = [user("What does the larder hold, and who has been there? " * 3)]

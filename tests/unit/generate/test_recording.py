@@ -10,9 +10,8 @@ from runtime.generate.engine import TieredEngine
 from runtime.kernels.base import Kernels
 from runtime.protocol.errors import ErrorCode
 from runtime.simulate.trace_files import read_trace
-from tests.support.engine_runs import GREEDY, answer, user
+from tests.support.engine_runs import GREEDY, answer, ignore_load_progress, user
 from tests.support.hand_made_plans import exact_plan
-from tests.unit.generate.conftest import ignore_load_progress
 
 
 def test_recorded_answers_hold_every_use_and_change_nothing(
