@@ -59,7 +59,8 @@ def _bracket_block(state: StateBlock, start_line: int, end_line: int, silent: bo
     if state.is_code_block(start_line):
         return False
     start = state.bMarks[start_line] + state.tShift[start_line]
-    if not state.src.startswith("\\[", start):
+    # Without the second look a text of many beginnings is searched to its end from each of them.
+    if not state.src.startswith("\\[", start) or state.src.find("\\]", start) < 0:
         return False
     for line in range(start_line, end_line):
         if state.sCount[line] < state.blkIndent:

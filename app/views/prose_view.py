@@ -1,7 +1,7 @@
 """Stretches of text that are as high as they need to be: rich text that flows."""
 
 from PySide6.QtCore import QMimeData, QSize, Qt, QUrl, Signal
-from PySide6.QtGui import QResizeEvent, QWheelEvent
+from PySide6.QtGui import QImage, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
 from app.formulas.desk import FormulaDesk, FormulaKey
@@ -91,6 +91,8 @@ class ProseView(FittedText):
         self._formulas = formulas
         self._missing: frozenset[FormulaKey] = frozenset()
         """Formulas that are shown as they were written."""
+        self._pictures: dict[tuple[FormulaKey, str, str, float], QImage] = {}
+        """Formulas as they were drawn: text that grows asks for each of them every time."""
         if formulas is not None:
             formulas.settled.connect(self._on_formula_settled)
         self.setTextInteractionFlags(
@@ -146,10 +148,15 @@ class ProseView(FittedText):
         scheme, _, rest = address.partition(":")
         if scheme != SCHEME or self._formulas is None:
             return None
-        formula = self._formulas.find(key_of(rest))
+        key = key_of(rest)
+        formula = self._formulas.find(key)
         if formula is None:
             return None
-        return picture(formula, self._ink, self.font(), self.devicePixelRatioF())
+        font, pixel_ratio = self.font(), self.devicePixelRatioF()
+        drawn = (key, self._ink, font.key(), pixel_ratio)
+        if drawn not in self._pictures:
+            self._pictures[drawn] = picture(formula, self._ink, font, pixel_ratio)
+        return self._pictures[drawn]
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """Return the selected text, with formulas as they were written."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,8 @@ from pytestqt.qtbot import QtBot
 from app.formulas.desk import Formula, FormulaDesk, FormulaKey
 from app.formulas.typeset import INK
 from app.theme.palette import DARK, LIGHT
-from app.views.formula_text import MAX_WIDTH_PX, key_of, mark_of, picture, written
+from app.views import prose_view
+from app.views.formula_text import IMAGE, MAX_WIDTH_PX, key_of, mark_of, picture, written
 from app.views.markdown import MarkdownStream, Prose, Table, blocks_of
 from app.views.markdown_view import MarkdownView
 from app.views.prose_view import ProseView
@@ -41,8 +43,6 @@ def desk(qtbot: QtBot) -> Iterator[PlayedDesk]:
 
 
 def keys_of(html: str) -> list[FormulaKey]:
-    from app.views.formula_text import IMAGE
-
     return [key_of(address) for address in IMAGE.findall(html)]
 
 
@@ -100,6 +100,15 @@ def test_what_is_no_formula_stays_text(text: str) -> None:
     assert keys_in(text) == []
 
 
+def test_many_formulas_that_only_begin_take_no_longer_than_other_text() -> None:
+    def taken_s(line: str) -> float:
+        began_s = time.process_time()
+        blocks_of(f"{line}\n" * 4000)
+        return time.process_time() - began_s
+
+    assert taken_s("\\[a") < 10 * taken_s("abc")
+
+
 def test_formula_that_streams_in_is_text_until_it_is_whole() -> None:
     stream = MarkdownStream()
     source = "Before\n\n\\[\nx + y\n\\]\n\nAfter $z$ it"
@@ -133,6 +142,28 @@ def test_formula_is_shown_as_written_then_drawn(qtbot: QtBot, desk: PlayedDesk) 
     view.moveCursor(QTextCursor.MoveOperation.Start)
     view.selectAll()
     assert view.createMimeDataFromSelection().hasHtml()
+
+
+def test_formula_in_text_that_grows_is_drawn_once_in_each_colour(
+    qtbot: QtBot, desk: PlayedDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    colours: list[str] = []
+
+    def draw(formula: Formula, colour: str, font: QFont, pixel_ratio: float) -> QImage:
+        colours.append(colour)
+        return picture(formula, colour, font, pixel_ratio)
+
+    monkeypatch.setattr(prose_view, "picture", draw)
+    desk.set(RATIO)
+    view = ProseView(LIGHT, desk)
+    qtbot.addWidget(view)
+    for words in ("so", "so it", "so it is"):
+        view.show_html(f"<p>{mark_of(RATIO.latex, is_block=False)} {words}</p>")
+        view.grab()
+    assert colours == [LIGHT.text]
+    view.show_palette(DARK)
+    view.grab()
+    assert colours == [LIGHT.text, DARK.text]
 
 
 def test_formula_set_while_text_is_selected_waits(qtbot: QtBot, desk: PlayedDesk) -> None:
