@@ -254,10 +254,13 @@ class ChatStore:
     def rename_everywhere(self, column: NameColumn, before: str, after: str) -> None:
         """Give all chats that have a folder or a preset of a name the new name of it."""
         find = f"SELECT chat_id FROM chats WHERE {column.value}=?"  # noqa: S608 - an enum
-        change = f"UPDATE chats SET {column.value}=? WHERE chat_id=?"  # noqa: S608 - an enum
+        change = f"UPDATE chats SET {column.value}=? WHERE {column.value}=?"  # noqa: S608 - an enum
         rows = self._run(lambda connection: connection.execute(find, (before,)).fetchall())
-        for (chat_id,) in rows:
-            self._change(chat_id, change, (after, chat_id))
+        if rows:
+            self._touch(*(chat_id for (chat_id,) in rows))
+            self._run(
+                lambda connection: connection.execute(change, (after, before)), is_durable=True
+            )
 
     def delete_chat(self, chat_id: int) -> None:
         """Take a chat out of sight; ``undelete_chat`` brings it back for a while."""
@@ -397,12 +400,12 @@ class ChatStore:
         self._touch(chat_id)
         self._run(lambda connection: connection.execute(statement, values), is_durable=True)
 
-    def _touch(self, chat_id: int) -> None:
-        """Note a chat whose state in the file may be older than in memory."""
-        self._touched.add(chat_id)
+    def _touch(self, *chat_ids: int) -> None:
+        """Note chats whose state in the file may be older than in memory."""
         if self._is_saved:
             # Only what happens from the last good write on has to be carried over.
-            self._touched = {chat_id}
+            self._touched.clear()
+        self._touched.update(chat_ids)
 
     def _new_id(self) -> int:
         """Return an id that is newer than all others, in microseconds since 1970."""

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from app.state import chat_database
 from app.state.chat import ChatState
-from app.state.chat_store import ChatStore
+from app.state.chat_store import ChatStore, NameColumn
 from app.state.session import Session
 from app.state.settings import SettingsState
 from tests.gui.state.test_chat import talk
 from tests.support.fake_client import FakeClient
+from tests.support.unnarrowed import now
 
 
 def folders(chat: ChatState) -> dict[str, str]:
@@ -55,6 +56,28 @@ def test_folder_is_renamed_and_taken_away_with_its_chats_kept(
     assert set(folders(chat).values()) == {"New"}
     chat.rename_folder("New", "")
     assert folders(chat) == {"bread": "", "trains": ""}
+
+
+def test_folder_of_many_chats_is_renamed_in_one_write_and_in_memory_too(
+    store: ChatStore, path: Path
+) -> None:
+    ids = [store.new_chat(f"chat {number}") for number in range(5)]
+    for chat_id in ids[:4]:
+        store.move_chat(chat_id, "Old")
+    statements: list[str] = []
+    store._database.connection.set_trace_callback(statements.append)
+    store.rename_everywhere(NameColumn.FOLDER, "Old", "New")
+    assert sum("synchronous=FULL" in each for each in statements) == 1
+    store.rename_everywhere(NameColumn.FOLDER, "Old", "Other")
+    assert sum("synchronous=FULL" in each for each in statements) == 1
+    store._database.connection.set_trace_callback(None)
+    store._database.connection.execute("PRAGMA query_only=1")
+    store.rename_everywhere(NameColumn.FOLDER, "New", "Last")
+    assert not now(store.is_saved)
+    assert store.try_to_save()
+    again = ChatStore(path)
+    assert [each.folder for each in again.headings()].count("Last") == 4
+    again.close()
 
 
 def test_chats_of_the_schema_before_are_in_no_folder(path: Path) -> None:
