@@ -80,6 +80,7 @@ class AnswerView(MessageView):
         if is_reopened:
             self._renew_body()
             self._line.setText("")
+            self._without_answer.hide()
             self._actions.hide()
         self._show_thinking()
         self._show_answer_text(message.text)

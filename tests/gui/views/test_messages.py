@@ -326,6 +326,17 @@ def test_answer_without_words_says_so_and_what_to_do(
     assert line.isHidden()
 
 
+def test_answer_without_words_that_goes_on_says_no_more_that_it_ended(
+    messages: MessageList,
+) -> None:
+    ended = answer("", end=AnswerEnd.LENGTH, thinking="hm")
+    messages.show_messages([question("q"), ended], is_other_chat=True)
+    line = answer_view(messages)._without_answer
+    assert not line.isHidden()
+    messages.grow(answer("", end=AnswerEnd.GROWING, thinking="hm"))
+    assert line.isHidden()
+
+
 def test_answer_that_is_only_a_finished_thought_was_not_stopped(messages: MessageList) -> None:
     messages.show_messages([question("q"), answer("", thinking="hm")], is_other_chat=True)
     fold = answer_view(messages)._fold
