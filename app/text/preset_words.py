@@ -13,7 +13,7 @@ class PresetWords:
     NONE = Word("As in the settings")
     EDIT = Word("Presets…")
     TITLE = Word("Presets")
-    EMPTY = Word("A preset keeps instructions and sampling under a name, for a chat or a model.")
+    PURPOSE = Word("A preset keeps instructions and sampling under a name, for a chat or a model.")
     NEW = Word("New")
     NEW_NAME = Word("New preset")
     DELETE = Word("Delete")

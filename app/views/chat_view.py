@@ -28,7 +28,7 @@ from app.views.link_dialog import ask_to_open
 from app.views.message_list import MessageList
 from app.views.notice_bar import NoticeBar, NoticeSource
 from app.views.progress_text import progress_name
-from runtime.protocol.chat import GenerationStats, SamplingSettings
+from runtime.protocol.chat import GenerationStats
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.values import Tier
 
@@ -283,7 +283,7 @@ class ChatView(QWidget):
     def _on_presets_wanted(self) -> None:
         from app.views.preset_dialog import PresetDialog
 
-        PresetDialog(self._chat.presets, SamplingSettings(), self).open()
+        PresetDialog(self._chat.presets, self).open()
 
     def _on_new_wanted(self) -> None:
         self._chat.new_chat()

@@ -7,14 +7,12 @@ from PySide6.QtCore import QSignalBlocker
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
-    QDoubleSpinBox,
     QFileDialog,
     QFormLayout,
     QHBoxLayout,
     QLineEdit,
     QListWidget,
     QPlainTextEdit,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -31,18 +29,19 @@ from app.text.preset_words import PresetWords, preset_not_read, preset_not_saved
 from app.text.words import SettingWords
 from app.theme import metrics
 from app.views.pieces import button, label
+from app.views.sampling_fields import SamplingFields
 from runtime.protocol.chat import SamplingSettings
+
+_PLAIN = SamplingSettings()
+"""What a sampling of its own begins with."""
 
 
 class PresetDialog(QDialog):
     """A list of presets, and the chosen one to be changed; what is typed is kept at once."""
 
-    def __init__(
-        self, presets: PresetState, default: SamplingSettings, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, presets: PresetState, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._presets = presets
-        self._default = default
         self._name = ""
         """Of the preset that is shown."""
         self.setWindowTitle(PresetWords.TITLE)
@@ -50,7 +49,7 @@ class PresetDialog(QDialog):
         self.list = QListWidget()
         self.list.setAccessibleName(PresetWords.TITLE)
         self.list.setFixedWidth(200)
-        self.list.currentTextChanged.connect(self._on_chosen)
+        self.list.currentTextChanged.connect(self._show)
         self.problem = label("", "problem", is_wrapping=True)
         columns = QHBoxLayout()
         columns.setSpacing(metrics.GAP)
@@ -59,7 +58,7 @@ class PresetDialog(QDialog):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(*(metrics.PAGE_MARGIN,) * 4)
         layout.setSpacing(metrics.GAP)
-        layout.addWidget(label(PresetWords.EMPTY, "dim", is_wrapping=True))
+        layout.addWidget(label(PresetWords.PURPOSE, "dim", is_wrapping=True))
         layout.addLayout(columns, 1)
         layout.addWidget(self.problem)
         layout.addLayout(self._make_foot())
@@ -80,26 +79,15 @@ class PresetDialog(QDialog):
         self.instructions.textChanged.connect(self._keep)
         self.own = QCheckBox(PresetWords.OWN_SAMPLING)
         self.own.toggled.connect(self._keep)
-        self.decimals = {
-            "temperature": self._decimal(SettingWords.TEMPERATURE, 0.0, 5.0, 0.1),
-            "top_p": self._decimal(SettingWords.TOP_P, 0.01, 1.0, 0.05),
-            "min_p": self._decimal(SettingWords.MIN_P, 0.0, 1.0, 0.01),
-            "repetition_penalty": self._decimal(SettingWords.REPETITION_PENALTY, 0.5, 2.0, 0.05),
-        }
-        self.numbers = {
-            "top_k": self._whole(SettingWords.TOP_K, 1000),
-            "max_tokens": self._whole(SettingWords.MAX_TOKENS, 1_000_000),
-        }
-        for name, field in ((PresetWords.NAME, self.name),):
-            field.setAccessibleName(name)
-            form.addRow(name, field)
+        self.sampling = SamplingFields()
+        self.name.setAccessibleName(PresetWords.NAME)
+        form.addRow(PresetWords.NAME, self.name)
         self.instructions.setAccessibleName(PresetWords.INSTRUCTIONS)
         form.addRow(PresetWords.INSTRUCTIONS, self.instructions)
         form.addRow("", self.own)
-        for spin in (*self.decimals.values(), *self.numbers.values()):
-            spin.lineEdit().setTextMargins(6, 0, 0, 0)
-            spin.setMaximumWidth(140)
-            form.addRow(label(spin.accessibleName(), is_wrapping=True), spin)
+        for field in self.sampling.fields.values():
+            field.valueChanged.connect(self._keep)
+            form.addRow(label(field.accessibleName(), is_wrapping=True), field)
         return self.form
 
     def _make_foot(self) -> QHBoxLayout:
@@ -121,21 +109,6 @@ class PresetDialog(QDialog):
         foot.addWidget(done)
         return foot
 
-    def _decimal(self, name: str, low: float, high: float, step: float) -> QDoubleSpinBox:
-        field = QDoubleSpinBox()
-        field.setAccessibleName(name)
-        field.setRange(low, high)
-        field.setSingleStep(step)
-        field.valueChanged.connect(self._keep)
-        return field
-
-    def _whole(self, name: str, high: int) -> QSpinBox:
-        field = QSpinBox()
-        field.setAccessibleName(name)
-        field.setRange(0, high)
-        field.valueChanged.connect(self._keep)
-        return field
-
     def _fill(self, chosen: str) -> None:
         """Show the names there are, with one of them chosen."""
         names = [each.name for each in self._presets.presets]
@@ -148,26 +121,18 @@ class PresetDialog(QDialog):
     def _show(self, name: str) -> None:
         preset = self._presets.named(name)
         self._name = name
-        self.problem.setText("")
-        self.problem.hide()
+        self._tell("")
         self.form.setEnabled(preset is not None)
         for text in (PresetWords.DELETE, PresetWords.EXPORT):
             self.buttons[text].setEnabled(preset is not None)
         shown = preset or Preset(name="")
-        sampling = shown.sampling or self._default
-        fields = (self.name, self.instructions, self.own)
-        spins = (*self.decimals.values(), *self.numbers.values())
-        blockers = [QSignalBlocker(field) for field in (*fields, *spins)]
+        blockers = [QSignalBlocker(each) for each in (self.name, self.instructions, self.own)]
         self.name.setText(shown.name)
         self.instructions.setPlainText(shown.system_prompt)
         self.own.setChecked(shown.sampling is not None)
-        for key, decimal in self.decimals.items():
-            decimal.setValue(getattr(sampling, key))
-        for key, whole in self.numbers.items():
-            whole.setValue(getattr(sampling, key))
-        for spin in spins:
-            spin.setEnabled(shown.sampling is not None)
         del blockers
+        self.sampling.show(shown.sampling or _PLAIN)
+        self._enable_sampling()
 
     def _keep(self) -> None:
         """Keep what the fields say."""
@@ -176,29 +141,25 @@ class PresetDialog(QDialog):
             return
         sampling = None
         if self.own.isChecked():
-            sampling = msgspec.structs.replace(
-                before.sampling or self._default,
-                **{key: round(each.value(), 4) for key, each in self.decimals.items()},
-                **{key: each.value() for key, each in self.numbers.items()},
-            )
+            sampling = msgspec.structs.replace(before.sampling or _PLAIN, **self.sampling.values())
         preset = Preset(
             name=" ".join(self.name.text().split()),
             system_prompt=self.instructions.toPlainText(),
             sampling=sampling,
         )
-        for spin in (*self.decimals.values(), *self.numbers.values()):
-            spin.setEnabled(sampling is not None)
+        self._enable_sampling()
         is_kept = self._presets.replace(self._name, preset)
         self._tell("" if is_kept else PresetWords.NAME_TAKEN)
         if is_kept and preset.name != self._name:
             self._fill(preset.name)
 
+    def _enable_sampling(self) -> None:
+        for field in self.sampling.fields.values():
+            field.setEnabled(self.own.isChecked())
+
     def _tell(self, text: str) -> None:
         self.problem.setText(text)
         self.problem.setVisible(bool(text))
-
-    def _on_chosen(self, name: str) -> None:
-        self._show(name)
 
     def _on_new(self) -> None:
         self._fill(self._presets.add(Preset(name=PresetWords.NEW_NAME)).name)

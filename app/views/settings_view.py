@@ -4,7 +4,6 @@ import msgspec
 from PySide6.QtCore import QSignalBlocker, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
-    QAbstractSpinBox,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
@@ -26,8 +25,11 @@ from app.text.words import SettingWords
 from app.theme import metrics
 from app.timers import single_shot
 from app.views.pieces import Card, button, label, scrolling
+from app.views.sampling_fields import SamplingFields, decimal_field, whole_field
 
 TYPING_PAUSE_MS = 400
+_RECOMMENDED = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+"""What of a sampling a model's makers may recommend."""
 
 
 class SettingsView(QWidget):
@@ -95,11 +97,7 @@ class SettingsView(QWidget):
         caption = label(name, is_wrapping=True)
         caption.setBuddy(field)
         field.setAccessibleName(name)
-        is_number = isinstance(field, QAbstractSpinBox)
-        field.setMaximumWidth(140 if is_number else 520)
-        if isinstance(field, QAbstractSpinBox):
-            # The style sheet's padding does not reach the text of a spin box.
-            field.lineEdit().setTextMargins(6, 0, 0, 0)
+        field.setMaximumWidth(min(field.maximumWidth(), 520))
         grid.addWidget(caption, row, 0)
         grid.addWidget(field, row, 1)
         if hint:
@@ -131,31 +129,27 @@ class SettingsView(QWidget):
         self._is_of_model.setAccessibleName(SettingWords.SAMPLING_OF_MODEL)
         self._sampling_hint = label("", "dim", is_wrapping=True)
         grid.addWidget(self._sampling_hint, grid.rowCount(), 1)
-        self._temperature = self._decimal(0.0, 5.0, 0.1)
-        self._row(grid, SettingWords.TEMPERATURE, self._temperature, SettingWords.TEMPERATURE_HINT)
-        self._top_p = self._decimal(0.01, 1.0, 0.05)
-        self._row(grid, SettingWords.TOP_P, self._top_p)
-        self._top_k = self._whole(0, 1000)
-        self._row(grid, SettingWords.TOP_K, self._top_k)
-        self._min_p = self._decimal(0.0, 1.0, 0.01)
-        self._row(grid, SettingWords.MIN_P, self._min_p)
-        self._penalty = self._decimal(0.5, 2.0, 0.05)
-        self._row(grid, SettingWords.REPETITION_PENALTY, self._penalty)
-        self._max_tokens = self._whole(0, 1_000_000)
-        self._row(grid, SettingWords.MAX_TOKENS, self._max_tokens)
+        self._sampling = SamplingFields()
+        hints = {"temperature": SettingWords.TEMPERATURE_HINT}
+        for name in (*_RECOMMENDED, "max_tokens"):
+            field = self._sampling.fields[name]
+            self._save_changes_of(field)
+            self._row(grid, field.accessibleName(), field, hints.get(name, ""))
         self._seed = QLineEdit()
         self._seed.editingFinished.connect(self._save)
         self._row(grid, DialogWords.SEED, self._seed)
 
     def _build_energy(self) -> None:
         grid = self._card(SettingWords.ENERGY)
-        self._price = self._decimal(0.0, 100.0, 0.01)
+        self._price = decimal_field(0.0, 100.0, 0.01)
+        self._save_changes_of(self._price)
         self._row(grid, SettingWords.PRICE, self._price)
         self._currency = QLineEdit()
         self._currency.setMaxLength(4)
         self._currency.editingFinished.connect(self._save)
         self._row(grid, SettingWords.CURRENCY, self._currency)
-        self._drive_limit = self._whole(1, 100)
+        self._drive_limit = whole_field(1, 100)
+        self._save_changes_of(self._drive_limit)
         self._row(grid, DriveWords.LIMIT, self._drive_limit, DriveWords.LIMIT_HINT)
 
     def _build_files(self, files: dict[str, str]) -> None:
@@ -172,21 +166,9 @@ class SettingsView(QWidget):
             )
             grid.addWidget(show, row, 2)
 
-    def _decimal(self, low: float, high: float, step: float) -> QDoubleSpinBox:
-        field = QDoubleSpinBox()
-        field.setRange(low, high)
-        field.setSingleStep(step)
-        field.setDecimals(2)
+    def _save_changes_of(self, field: QDoubleSpinBox | QSpinBox) -> None:
         field.editingFinished.connect(self._save)
         field.valueChanged.connect(self._typing_begun)
-        return field
-
-    def _whole(self, low: int, high: int) -> QSpinBox:
-        field = QSpinBox()
-        field.setRange(low, high)
-        field.editingFinished.connect(self._save)
-        field.valueChanged.connect(self._typing_begun)
-        return field
 
     def _show_values(self) -> None:
         values = self._settings.values
@@ -206,22 +188,9 @@ class SettingsView(QWidget):
         report = self._shown_report
         sampling = sampling_for(values, report)
         is_of_model = values.is_sampling_of_model
-        for field, number in (
-            (self._temperature, sampling.temperature),
-            (self._top_p, sampling.top_p),
-            (self._min_p, sampling.min_p),
-            (self._penalty, sampling.repetition_penalty),
-        ):
-            with QSignalBlocker(field):
-                field.setValue(number)
-            field.setEnabled(not is_of_model)
-        for whole_field, whole in (
-            (self._top_k, sampling.top_k),
-            (self._max_tokens, sampling.max_tokens),
-        ):
-            with QSignalBlocker(whole_field):
-                whole_field.setValue(whole)
-        self._top_k.setEnabled(not is_of_model)
+        self._sampling.show(sampling)
+        for name in _RECOMMENDED:
+            self._sampling.fields[name].setEnabled(not is_of_model)
         self._is_of_model.setChecked(is_of_model)
         says_nothing = is_of_model and report is not None and report.sampling is None
         self._sampling_hint.setText(
@@ -243,19 +212,12 @@ class SettingsView(QWidget):
         self._typing.stop()
         seed = self._seed.text().strip()
         values = self._settings.values
-        own = {
-            "temperature": round(self._temperature.value(), 4),
-            "top_p": round(self._top_p.value(), 4),
-            "top_k": self._top_k.value(),
-            "min_p": round(self._min_p.value(), 4),
-            "repetition_penalty": round(self._penalty.value(), 4),
-        }
+        own = self._sampling.values()
+        if values.is_sampling_of_model:
+            # These fields show what the model's makers recommend.
+            own = {name: number for name, number in own.items() if name not in _RECOMMENDED}
         sampling = msgspec.structs.replace(
-            values.sampling,
-            # Otherwise these fields show what the model's makers recommend.
-            **({} if values.is_sampling_of_model else own),
-            max_tokens=self._max_tokens.value(),
-            seed=int(seed) if seed.isdecimal() else None,
+            values.sampling, **own, seed=int(seed) if seed.isdecimal() else None
         )
         self._settings.change(
             theme=ThemeChoice(self._theme.currentData()),

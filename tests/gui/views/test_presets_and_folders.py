@@ -111,17 +111,17 @@ def test_preset_is_written_chosen_and_given_to_the_model(
 ) -> None:
     chosen = page.composer.preset_button
     assert chosen.text() == "Preset ▾"
-    dialog = PresetDialog(page._chat.presets, SamplingSettings(), page)
+    dialog = PresetDialog(page._chat.presets, page)
     qtbot.addWidget(dialog)
     assert not dialog.form.isEnabled()
     dialog.buttons[PresetWords.NEW].click()
     dialog.name.setText("Terse & dry")
     dialog.name.editingFinished.emit()
     dialog.instructions.setPlainText("Be brief.")
-    assert not dialog.decimals["temperature"].isEnabled()
+    assert not dialog.sampling.decimals["temperature"].isEnabled()
     dialog.own.setChecked(True)
-    dialog.decimals["temperature"].setValue(0.2)
-    dialog.numbers["max_tokens"].setValue(99)
+    dialog.sampling.decimals["temperature"].setValue(0.2)
+    dialog.sampling.wholes["max_tokens"].setValue(99)
     sampling = SamplingSettings(temperature=0.2, max_tokens=99)
     kept = Preset(name="Terse & dry", system_prompt="Be brief.", sampling=sampling)
     assert page._chat.presets.presets == [kept]
@@ -146,7 +146,7 @@ def test_dialog_tells_a_taken_name_and_shows_what_is_chosen(page: ChatView, qtbo
     presets = page._chat.presets
     presets.add(Preset(name="a", system_prompt="A"))
     presets.add(Preset(name="b", system_prompt="B", sampling=SamplingSettings(top_k=7)))
-    dialog = PresetDialog(presets, SamplingSettings(), page)
+    dialog = PresetDialog(presets, page)
     qtbot.addWidget(dialog)
     assert dialog.instructions.toPlainText() == "A"
     dialog.name.setText("b")
@@ -155,7 +155,7 @@ def test_dialog_tells_a_taken_name_and_shows_what_is_chosen(page: ChatView, qtbo
     dialog.list.setCurrentRow(1)
     assert dialog.problem.text() == ""
     assert dialog.instructions.toPlainText() == "B"
-    assert dialog.numbers["top_k"].value() == 7
+    assert dialog.sampling.wholes["top_k"].value() == 7
     dialog.buttons[PresetWords.DELETE].click()
     assert dialog.instructions.toPlainText() == "A"
     dialog.buttons[PresetWords.DELETE].click()
@@ -168,7 +168,7 @@ def test_preset_saved_as_a_file_is_brought_in_again(
 ) -> None:
     presets = page._chat.presets
     presets.add(Preset(name="a", system_prompt="A"))
-    dialog = PresetDialog(presets, SamplingSettings(), page)
+    dialog = PresetDialog(presets, page)
     qtbot.addWidget(dialog)
     place = tmp_path / "a.json"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(place), ""))

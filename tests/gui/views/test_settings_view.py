@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QAbstractSpinBox
+from PySide6.QtWidgets import QDoubleSpinBox, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from app.state.library import LibraryState
@@ -46,21 +46,16 @@ class Page:
         self.client.answer(ModelInspected(request_id=9999, report=report))
         answer_load(self.client)
 
-    def fields(self) -> list[QAbstractSpinBox]:
+    def fields(self) -> list[QDoubleSpinBox | QSpinBox]:
         """The fields of what makers recommend."""
-        view = self.view
-        return [view._temperature, view._top_p, view._top_k, view._min_p, view._penalty]
+        return [
+            self.view._sampling.fields[name]
+            for name in ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+        ]
 
     def shown(self) -> tuple[float, ...]:
         """What the fields show."""
-        view = self.view
-        return (
-            view._temperature.value(),
-            view._top_p.value(),
-            view._top_k.value(),
-            view._min_p.value(),
-            view._penalty.value(),
-        )
+        return tuple(field.value() for field in self.fields())
 
 
 @pytest.fixture
@@ -75,8 +70,8 @@ def test_recommended_values_of_the_loaded_model_are_shown_and_fixed(page: Page) 
     page.load(RECOMMENDED)
     assert page.shown() == (1.0, 0.95, 20, 0.0, 1.05)
     assert not any(field.isEnabled() for field in page.fields())
-    assert page.view._max_tokens.value() == 50
-    assert page.view._max_tokens.isEnabled()
+    assert page.view._sampling.fields["max_tokens"].value() == 50
+    assert page.view._sampling.fields["max_tokens"].isEnabled()
     assert page.view._seed.text() == "4"
 
 
@@ -87,16 +82,16 @@ def test_unticked_shows_the_persons_own_values_and_lets_them_change(page: Page) 
     assert page.settings.values.sampling == OWN
     assert page.shown() == (0.3, 0.8, 7, 0.02, 1.0)
     assert all(field.isEnabled() for field in page.fields())
-    page.view._top_k.setValue(9)
+    page.view._sampling.fields["top_k"].setValue(9)
     page.view._is_of_model.click()
     assert page.settings.values.is_sampling_of_model
     assert page.settings.values.sampling.top_k == 9
-    assert page.view._top_k.value() == 20
+    assert page.view._sampling.fields["top_k"].value() == 20
 
 
 def test_change_beside_recommended_values_keeps_the_persons_own(page: Page) -> None:
     page.load(RECOMMENDED)
-    page.view._max_tokens.setValue(99)
+    page.view._sampling.fields["max_tokens"].setValue(99)
     page.view._save()
     assert page.settings.values.sampling == msgspec.structs.replace(OWN, max_tokens=99)
 
