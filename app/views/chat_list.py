@@ -24,12 +24,11 @@ from app.text.words import ChatWords
 from app.theme import metrics
 from app.theme.apply import icon
 from app.theme.palette import Palette
-from app.views.pieces import IconButton, button, label
+from app.views.pieces import IconButton, button, label, menu_text
 
-_CHAT_ID = Qt.ItemDataRole.UserRole
-
-
+_ROW = QSize(0, 32)
 _INDENT = "      "
+"""Before the title of a chat in a folder."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -155,8 +154,7 @@ class ChatList(QWidget):
             item.setData(Qt.ItemDataRole.AccessibleTextRole, heading.title)
             if heading.is_pinned:
                 self._mark_pinned(item)
-            item.setData(_CHAT_ID, heading.chat_id)
-            item.setSizeHint(QSize(0, 32))
+            item.setSizeHint(_ROW)
             self._list.addItem(item)
             if heading.chat_id == self._open_id:
                 self._list.setCurrentItem(item)
@@ -169,7 +167,7 @@ class ChatList(QWidget):
         item.setToolTip(name)
         item.setData(Qt.ItemDataRole.AccessibleTextRole, name)
         item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
-        item.setSizeHint(QSize(0, 32))
+        item.setSizeHint(_ROW)
         return item
 
     def _mark_pinned(self, item: QListWidgetItem) -> None:
@@ -209,7 +207,7 @@ class ChatList(QWidget):
         menu = QMenu(FolderWords.MOVE, parent)
         names = sorted({each.folder for each in self._chats if each.folder}, key=str.casefold)
         for name in ("", *names):
-            action = menu.addAction(name.replace("&", "&&") or FolderWords.NO_FOLDER)
+            action = menu.addAction(menu_text(name) or FolderWords.NO_FOLDER)
             action.setCheckable(True)
             action.setChecked(name == chat.folder)
             action.triggered.connect(
@@ -244,13 +242,13 @@ class ChatList(QWidget):
 
     def _on_item_clicked(self, item: QListWidgetItem) -> None:
         heading = self._rows[self._list.row(item)]
-        if isinstance(heading, FolderHeading):
-            self._turn(heading)
-        else:
+        if isinstance(heading, ChatHeading):
             self.chosen.emit(heading.chat_id)
+        elif not self._is_searching:
+            self._turn(heading)
 
     def _turn(self, heading: FolderHeading) -> None:
-        """Open a folder that is closed, close one that is open; the search shows all open."""
+        """Open a folder that is closed, close one that is open; a search shows all open."""
         self._closed ^= {heading.name}
         self._fill()
         names = [each.name if isinstance(each, FolderHeading) else "" for each in self._rows]

@@ -107,6 +107,11 @@ def scrolling(inside: QWidget) -> QScrollArea:
     return area
 
 
+def menu_text(text: str) -> str:
+    """Return a text whose ampersands do not become marks for keys."""
+    return text.replace("&", "&&")
+
+
 def margins(layout: QLayout, *, page: bool = False) -> None:
     """Give a layout the margins of a page, or none."""
     size = metrics.PAGE_MARGIN if page else 0

@@ -7,6 +7,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from app.text.preset_words import PresetWords, always_with
+from app.views.pieces import menu_text
 
 MAX_NAME_CHARACTERS = 24
 
@@ -38,7 +39,7 @@ class PresetButton(QToolButton):
             return
         self._shown = shown
         short = in_force[:MAX_NAME_CHARACTERS] + "…" * (len(in_force) > MAX_NAME_CHARACTERS)
-        self.setText(f"{_plain(short) or PresetWords.PRESET} ▾")
+        self.setText(f"{menu_text(short) or PresetWords.PRESET} ▾")
         self.setAccessibleName(f"{PresetWords.PRESET}: {in_force or PresetWords.NONE}")
         self._menu.clear()
         self._add("", PresetWords.NONE, is_checked=not in_force)
@@ -46,7 +47,7 @@ class PresetButton(QToolButton):
             self._add(name, name, is_checked=name == in_force)
         self._menu.addSeparator()
         if model and in_force:
-            always = self._menu.addAction(always_with(model))
+            always = self._menu.addAction(menu_text(always_with(model)))
             always.setCheckable(True)
             always.setChecked(of_model == in_force)
             always.triggered.connect(self.always_chosen)
@@ -57,12 +58,7 @@ class PresetButton(QToolButton):
         return [each for each in self._menu.actions() if not each.isSeparator()]
 
     def _add(self, name: str, text: str, *, is_checked: bool) -> None:
-        action = self._menu.addAction(_plain(text))
+        action = self._menu.addAction(menu_text(text))
         action.setCheckable(True)
         action.setChecked(is_checked)
         action.triggered.connect(lambda: self.chosen.emit(name))
-
-
-def _plain(text: str) -> str:
-    """Return a text whose ampersands do not become marks for keys."""
-    return text.replace("&", "&&")

@@ -64,6 +64,10 @@ def test_folder_is_closed_and_opened_by_click_and_by_keys(chats: ChatList) -> No
     assert "Bread" not in titles(chats)
     chats.show_chats(CHATS, None, is_searching=True)
     assert "Bread" in titles(chats)
+    place = rows.visualItemRect(rows.item(3)).center()
+    QTest.mouseClick(rows.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    chats.show_chats(CHATS, None, is_searching=False)
+    assert "Report" in titles(chats), "a click while all are open closes none for later"
 
 
 def test_click_on_a_chat_in_a_folder_opens_it(chats: ChatList, qtbot: QtBot) -> None:
