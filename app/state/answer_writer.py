@@ -10,7 +10,7 @@ from app.state.chat_values import AnswerEnd, Message
 from app.state.growing_answer import GrowingAnswer, end_of
 from app.state.session import Session
 from app.timers import single_shot
-from runtime.protocol.chat import ChatMessage, SamplingSettings
+from runtime.protocol.chat import ChatMessage, GenerationStats, SamplingSettings
 from runtime.protocol.messages import (
     CommandFailed,
     GenerationCancelled,
@@ -38,6 +38,7 @@ class AnswerWriter(QObject):
     grew = Signal(object)
     """``answer`` has more text; at most once in 30 ms."""
     saved = Signal()
+    """What had arrived of ``answer`` is in the store."""
     ended = Signal(object, object)
     """A ``GrowingAnswer`` that is no more, and the ``Message`` it became."""
     removed = Signal(object)
@@ -53,13 +54,13 @@ class AnswerWriter(QObject):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(parent)
-        self._clock = clock
-        self._prompt_began_s = 0.0
-        self._prompt_left_s: float | None = None
         self._store = store
         self._session = session
+        self._clock = clock
         self._answer: GrowingAnswer | None = None
         self._prompt_progress: tuple[int, int] | None = None
+        self._prompt_began_s = 0.0
+        self._prompt_left_s: float | None = None
         self._show_timer = single_shot(self, SHOW_INTERVAL_MS, self._show)
         self._save_timer = single_shot(self, SAVE_INTERVAL_MS, self.save)
         session.answer_lost.connect(self.cut_off)
@@ -123,10 +124,7 @@ class AnswerWriter(QObject):
         elif isinstance(event, GenerationFinished):
             self._keep(answer, answer.ended(end_of(event.reason), event.stats))
         elif isinstance(event, GenerationCancelled):
-            if answer.is_empty:
-                self._end(AnswerEnd.STOPPED)
-            else:
-                self._keep(answer, answer.ended(AnswerEnd.STOPPED, event.stats))
+            self._end(AnswerEnd.STOPPED, event.stats)
         elif isinstance(event, CommandFailed):
             self.cut_off()
             self.failed.emit(event.error)
@@ -144,7 +142,7 @@ class AnswerWriter(QObject):
             self._prompt_progress = None
             self.changed.emit()
 
-    def _end(self, end: AnswerEnd) -> None:
+    def _end(self, end: AnswerEnd, stats: GenerationStats | None = None) -> None:
         """End an answer that did not end by itself; one of which nothing came is removed.
 
         The answer that it was to replace is shown again.
@@ -153,7 +151,7 @@ class AnswerWriter(QObject):
         if answer is None:
             return
         if not answer.is_empty:
-            self._keep(answer, answer.ended(end))
+            self._keep(answer, answer.ended(end, stats))
             return
         self._store.remove_message(answer.chat_id, answer.message_id, answer.replaced_id)
         self._forget()

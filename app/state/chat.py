@@ -39,7 +39,8 @@ class ChatState(ChatShelf):
     answer_ended = Signal()
     """The last message is complete; its statistics and end are there."""
     asking_changed = Signal()
-    """``is_answering``, ``can_ask`` or ``prompt_progress`` changed."""
+    """``is_answering``, ``can_ask``, ``can_continue``, ``prompt_progress``, ``num_untold`` or
+    ``preset`` changed."""
     failed = Signal(object)
     """An ``ErrorReport``: the question could not be answered."""
 
@@ -387,7 +388,6 @@ class ChatState(ChatShelf):
         self._save_draft()
         self._writer.save()
         self._chat_id = chat_id
-        self._preset_name = ""
         self._draft = self._store.draft(chat_id or _NEW_CHAT_DRAFT)
         self._reload()
         self._count_draft()
@@ -398,8 +398,7 @@ class ChatState(ChatShelf):
         chat_id = self._chat_id
         self._messages = self._store.messages(chat_id) if chat_id is not None else []
         self._told_from_id = self._store.told_from(chat_id) if chat_id is not None else 0
-        if chat_id is not None:
-            self._preset_name = self._store.preset(chat_id)
+        self._preset_name = self._store.preset(chat_id) if chat_id is not None else ""
         self.messages_changed.emit()
 
     def _on_presets_changed(self) -> None:

@@ -27,6 +27,7 @@ class PresetState(QObject):
     """The person's presets, kept with the settings. Threads: window thread."""
 
     changed = Signal()
+    """Presets or other settings."""
     renamed = Signal(str, str)
     """The name before and after."""
 
@@ -42,7 +43,7 @@ class PresetState(QObject):
 
     def named(self, name: str) -> Preset | None:
         """Return the preset of a name; None if there is none."""
-        return next((each for each in self.presets if each.name == name), None)
+        return next((each for each in self._settings.values.presets if each.name == name), None)
 
     def of_model(self, folder: str) -> str:
         """Return the name of the preset that a model has by itself; empty if it has none."""

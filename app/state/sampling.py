@@ -17,7 +17,7 @@ def sampling_for(
 ) -> SamplingSettings:
     """Return the sampling for the loaded model, a preset's if that has one.
 
-    Limits (``max_tokens``, ``seed``, ``stop``) are always the person's.
+    Limits (``max_tokens``, ``seed``, ``stop``) are never those of the model's makers.
     """
     if preset is not None and preset.sampling is not None:
         return preset.sampling

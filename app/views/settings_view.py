@@ -47,7 +47,6 @@ class SettingsView(QWidget):
         self._session = session
         self._shown_report = session.loaded_report
         self.setProperty("look", "page")
-        self._rows = 0
         column = QWidget()
         column.setMaximumWidth(metrics.TEXT_COLUMN_WIDTH)
         self._column = QVBoxLayout(column)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 
 from app.formulas import desk as module
@@ -141,8 +142,6 @@ def test_only_so_many_formulas_are_remembered(
 
 
 def test_desk_that_is_deleted_takes_its_process_along(qtbot: QtBot, tmp_path: Path) -> None:
-    from PySide6.QtCore import QCoreApplication, QEvent
-
     desk = FormulaDesk()
     settle(qtbot, desk, GOOD)
     (process,) = psutil.Process().children()

@@ -1,5 +1,7 @@
 """Formulas to vectors."""
 
+import json
+
 import pytest
 
 from app.formulas import __main__ as worker
@@ -58,8 +60,6 @@ def test_picture_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("latex", [r"\frac{a", r"\begin{nonsense}x", "^", "&", r"\frac{1}{" * 400])
 def test_what_is_no_formula_gets_an_error_as_its_reply(latex: str) -> None:
-    import json
-
     reply = worker.reply_to(json.dumps({"latex": latex, "is_block": True}))
     assert set(reply) in ({"error"}, {"svg", "width", "ascent", "descent"})
     assert "error" in reply or latex in ("^", "&", r"\begin{nonsense}x")
