@@ -1,6 +1,6 @@
 """`make deep`: what takes too long for every change; its dated result is committed.
 
-Longer property tests, the native tests under sanitizers, the jobs on the other Pythons of this
+Longer property tests, the native tests under sanitizers, three jobs on the other Pythons of this
 machine, `make run` on a bare Debian, a window that goes with a large model loaded, and the package.
 Names after the command choose steps; of the others the result keeps what was found before.
 """
@@ -67,7 +67,7 @@ def sanitizers() -> dict[str, object]:
 
 
 def other_pythons() -> dict[str, object]:
-    """The jobs of one process on every other supported Python that this machine has.
+    """Three of the jobs on every other supported Python that this machine has.
 
     A job whose packages cannot be had for a Python is told as not run, and why.
     """
@@ -154,7 +154,7 @@ def main(names: list[str]) -> int:
     made = {"date": dt.datetime.now(dt.UTC).date().isoformat(), "commit": commit}
     result: dict[str, object] = {**made, "machine": machine()}
     if names and RESULT.exists():
-        result = {**json.loads(RESULT.read_text(encoding="utf-8"))}
+        result = json.loads(RESULT.read_text(encoding="utf-8"))
     verdicts = []
     for name, step in STEPS.items():
         if names and name not in names:
