@@ -6,15 +6,10 @@ from pathlib import Path
 import pytest
 
 from runtime.hardware.profile import MACHINE_VARIABLE
-from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
 from runtime.protocol.messages import (
     BudgetsSet,
     CommandFailed,
     GenerationFinished,
-    LoadModel,
-    ModelLoaded,
-    ModelPlanned,
-    PlanModel,
     SetBudgets,
     StartGeneration,
     TokensGenerated,
@@ -22,10 +17,10 @@ from runtime.protocol.messages import (
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Budgets, Tier
 from tests.support.card_profile import CARD, write_card_profile
+from tests.support.engine_runs import GREEDY, user
 from tests.support.runtime_process import RuntimeProcess, running_runtime
 
 NUM_ANSWERS = 4
-MAX_TOKENS = 24
 EVERY_TOKENS = 8
 """During an answer the budgets change this often."""
 FIRST_CHANGE_ID = 1000
@@ -34,13 +29,9 @@ FIRST_CHANGE_ID = 1000
 def load_exact(runtime: RuntimeProcess, folder: Path) -> PlacementPlan:
     """Load a model as published; return a plan whose bounds hold for the loaded context."""
     runtime.open()
-    runtime.send(PlanModel(request_id=2, folder=str(folder)))
-    plan = runtime.wait_for(ModelPlanned).plans[0]
-    runtime.send(LoadModel(request_id=3, plan=plan))
-    runtime.wait_for(ModelLoaded)
-    again = PlanModel(request_id=4, folder=str(folder), context_tokens=plan.context_tokens)
-    runtime.send(again)
-    return runtime.wait_for(ModelPlanned).plans[0]
+    plan = runtime.plans(folder)[0]
+    runtime.load(plan)
+    return runtime.plans(folder, context_tokens=plan.context_tokens)[0]
 
 
 class DrawnBudgets:
@@ -67,7 +58,10 @@ class DrawnBudgets:
 
     def answer(self, request_id: int, *, is_changing: bool) -> list[int]:
         """Return the tokens of an answer; changing, the budgets change while it is written."""
-        ask(self._runtime, request_id)
+        question = [user("What is the capital of France?")]
+        self._runtime.send(
+            StartGeneration(request_id=request_id, conversation=question, sampling=GREEDY)
+        )
         token_ids: list[int] = []
         while not isinstance(event := self._runtime.next_event(), GenerationFinished):
             if isinstance(event, TokensGenerated):
@@ -82,17 +76,6 @@ class DrawnBudgets:
         return token_ids
 
 
-def ask(runtime: RuntimeProcess, request_id: int) -> None:
-    """Ask for a few tokens, always the likeliest."""
-    runtime.send(
-        StartGeneration(
-            request_id=request_id,
-            conversation=[ChatMessage(role=Role.USER, text="What is the capital of France?")],
-            sampling=SamplingSettings(temperature=0, max_tokens=MAX_TOKENS),
-        )
-    )
-
-
 def test_any_drawn_budgets_of_card_and_ram_give_the_tokens_of_the_processor(
     demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +83,7 @@ def test_any_drawn_budgets_of_card_and_ram_give_the_tokens_of_the_processor(
         alone = load_exact(runtime, demo_folder)
         assert alone.device == "cpu"
         expected_ids = DrawnBudgets(runtime, alone).answer(5, is_changing=False)
-    assert len(expected_ids) == MAX_TOKENS
+    assert len(expected_ids) == GREEDY.max_tokens
     path = tmp_path / "profile.json"
     profile = write_card_profile(path, demo_folder, vram_part=0.6, ram_part=1.0)
     monkeypatch.setenv(MACHINE_VARIABLE, str(profile))

@@ -9,16 +9,12 @@ import msgspec
 import pytest
 
 from runtime.engine.script import Script
-from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
+from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
     BudgetsSet,
     CommandFailed,
     GenerationFinished,
-    LoadModel,
-    ModelLoaded,
-    ModelPlanned,
-    PlanModel,
     SetBudgets,
     StartGeneration,
     TokensGenerated,
@@ -26,6 +22,7 @@ from runtime.protocol.messages import (
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Budgets
 from tests.support.checkpoint_folders import write_checkpoint
+from tests.support.engine_runs import user
 from tests.support.runtime_process import RuntimeProcess, running_runtime
 
 NUM_CHANGES = 200
@@ -45,7 +42,7 @@ class Case:
         self.runtime.send(
             StartGeneration(
                 request_id=request_id,
-                conversation=[ChatMessage(role=Role.USER, text="hello")],
+                conversation=[user("hello")],
                 sampling=SamplingSettings(temperature=0, max_tokens=MAX_TOKENS),
             )
         )
@@ -69,10 +66,8 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Case]:
     arguments = ("--engine", engine, "--script", str(script), "--rate", "200")
     with running_runtime(tmp_path, *arguments) as runtime:
         runtime.open()
-        runtime.send(PlanModel(request_id=2, folder=str(model)))
-        plan = runtime.wait_for(ModelPlanned).plans[0]
-        runtime.send(LoadModel(request_id=3, plan=plan))
-        runtime.wait_for(ModelLoaded)
+        plan = runtime.plans(model)[0]
+        runtime.load(plan)
         yield Case(runtime, plan)
 
 

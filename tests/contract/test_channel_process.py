@@ -59,7 +59,7 @@ def test_process_with_a_whole_session_answers_and_stops(tmp_path: Path) -> None:
     with running_runtime(tmp_path, "--rate", "500") as runtime:
         opened = runtime.open()
         assert opened.process_id == runtime.process.pid
-        runtime.load(tmp_path)
+        runtime.load_first(tmp_path)
         runtime.send(ask(4, "script: say The capital of France is Paris."))
         texts = []
         while not isinstance(event := runtime.next_event(), GenerationFinished):
@@ -74,7 +74,7 @@ def test_process_with_a_whole_session_answers_and_stops(tmp_path: Path) -> None:
 def test_process_cancel_ends_an_endless_answer(tmp_path: Path) -> None:
     with running_runtime(tmp_path, *endless(tmp_path)) as runtime:
         runtime.open()
-        runtime.load(tmp_path)
+        runtime.load_first(tmp_path)
         runtime.send(ask(4))
         runtime.wait_for(TokensGenerated)
         runtime.send(CancelRequest(request_id=5, target_request_id=4))
@@ -85,7 +85,7 @@ def test_process_cancel_ends_an_endless_answer(tmp_path: Path) -> None:
 def test_process_while_the_engine_works_still_answers_and_beats(tmp_path: Path) -> None:
     with running_runtime(tmp_path) as runtime:
         runtime.open()
-        runtime.load(tmp_path)
+        runtime.load_first(tmp_path)
         runtime.send(ask(4, "script: hang 1"))
         runtime.wait_for(TokensGenerated)
         runtime.send(InspectModel(request_id=5, folder=str(tmp_path)))
@@ -96,7 +96,7 @@ def test_process_while_the_engine_works_still_answers_and_beats(tmp_path: Path) 
 def test_process_with_the_channel_closed_leaves_although_the_engine_hangs(tmp_path: Path) -> None:
     with running_runtime(tmp_path) as runtime:
         runtime.open()
-        runtime.load(tmp_path)
+        runtime.load_first(tmp_path)
         runtime.send(ask(4, "script: hang 1"))
         runtime.wait_for(TokensGenerated)
         runtime.close_input()
@@ -106,7 +106,7 @@ def test_process_with_the_channel_closed_leaves_although_the_engine_hangs(tmp_pa
 def test_process_with_the_channel_closed_while_answering_leaves_in_order(tmp_path: Path) -> None:
     with running_runtime(tmp_path, *endless(tmp_path)) as runtime:
         runtime.open()
-        runtime.load(tmp_path)
+        runtime.load_first(tmp_path)
         runtime.send(ask(4))
         runtime.wait_for(TokensGenerated)
         runtime.close_input()
@@ -167,7 +167,7 @@ def test_process_with_a_full_pipe_keeps_generating_and_counts_lost_samples(tmp_p
     )
     with running_runtime(tmp_path, "--script", write_script(tmp_path, script)) as runtime:
         runtime.open()
-        runtime.load(tmp_path)
+        runtime.load_first(tmp_path)
         runtime.send(WatchTelemetry(request_id=4, interval_s=0.05))
         runtime.send(ask(5))
         with pytest.raises(subprocess.TimeoutExpired):
@@ -207,7 +207,7 @@ def test_process_output_of_the_engine_goes_to_the_log_and_not_to_the_channel(
     runtime = RuntimeProcess(tmp_path, command=[sys.executable, "-c", code, *arguments])
     with runtime.process:
         runtime.open()
-        assert runtime.load(tmp_path).model.kernels == "scripted"
+        assert runtime.load_first(tmp_path).kernels == "scripted"
         runtime.close_input()
         assert runtime.rest() == []
     log = runtime.log()
@@ -218,7 +218,7 @@ def test_process_output_of_the_engine_goes_to_the_log_and_not_to_the_channel(
 def test_process_that_crashes_leaves_its_stack_in_the_log(tmp_path: Path) -> None:
     with running_runtime(tmp_path) as runtime:
         runtime.open()
-        runtime.load(tmp_path)
+        runtime.load_first(tmp_path)
         runtime.send(ask(4, "script: crash 2"))
         texts = [event.text for event in runtime.rest() if isinstance(event, TokensGenerated)]
         assert len(texts) in {1, 2}, "what was said before arrives, the last token perhaps not"
@@ -270,7 +270,7 @@ def test_process_steps_back_ignores_the_interrupt_and_imports_no_torch(tmp_path:
     with running_runtime(tmp_path) as runtime:
         runtime.open()
         runtime.process.send_signal(signal.SIGINT)
-        runtime.load(tmp_path)
+        runtime.load_first(tmp_path)
         process_id = runtime.process.pid
         ours = os.getpriority(os.PRIO_PROCESS, 0)
         assert os.getpriority(os.PRIO_PROCESS, process_id) > ours or ours == 19

@@ -83,7 +83,7 @@ def test_samples_of_the_largest_map_of_an_engine_at_work_cost_little(
 def test_every_watch_begins_with_a_complete_map_and_goes_on_with_changes(tmp_path: Path) -> None:
     with running_runtime(tmp_path, *large_script(tmp_path)) as runtime:
         runtime.open()
-        runtime.load(tmp_path)
+        runtime.load_first(tmp_path)
         num_all = LARGE.num_layers * LARGE.num_experts
         for request_id in (4, 5):
             runtime.send(WatchTelemetry(request_id=request_id, interval_s=0.01))
@@ -103,7 +103,7 @@ def test_stopped_reader_slows_no_answer_and_loses_no_token(tmp_path: Path) -> No
     with runtime.process:
         try:
             runtime.open()
-            runtime.load(tmp_path)
+            runtime.load_first(tmp_path)
             children = psutil.Process(runtime.process.pid).children()
             reader = next(child for child in children if child.name() == "cat")
             runtime.send(WatchTelemetry(request_id=4, interval_s=0.1))

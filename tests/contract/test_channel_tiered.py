@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
+from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
     CancelAccepted,
@@ -19,10 +19,7 @@ from runtime.protocol.messages import (
     GenerationFinished,
     GenerationStarted,
     LoadModel,
-    ModelLoaded,
-    ModelPlanned,
     ModelPrepared,
-    PlanModel,
     PrepareModel,
     PrepareProgressed,
     RuntimeStopped,
@@ -35,6 +32,7 @@ from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import WeightFormat
 from runtime.service.channel import ExitStatus
 from tests.support.checkpoint_folders import write_checkpoint
+from tests.support.engine_runs import user
 from tests.support.runtime_process import ROOT, TIMEOUT_S, RuntimeProcess, running_runtime
 
 
@@ -51,15 +49,13 @@ def model(tmp_path: Path) -> Path:
 
 
 def plan(runtime: RuntimeProcess, model: Path, kind: PlanKind) -> PlacementPlan:
-    runtime.send(PlanModel(request_id=2, folder=str(model)))
-    planned = runtime.wait_for(ModelPlanned)
-    return next(each for each in planned.plans if each.kind is kind)
+    return next(each for each in runtime.plans(model) if each.kind is kind)
 
 
 def ask(request_id: int, max_tokens: int) -> StartGeneration:
     return StartGeneration(
         request_id=request_id,
-        conversation=[ChatMessage(role=Role.USER, text="hello")],
+        conversation=[user("hello")],
         sampling=SamplingSettings(temperature=0, max_tokens=max_tokens),
     )
 
@@ -67,8 +63,7 @@ def ask(request_id: int, max_tokens: int) -> StartGeneration:
 def test_tiered_session_plans_loads_answers_counts_and_stops(
     runtime: RuntimeProcess, model: Path
 ) -> None:
-    runtime.send(LoadModel(request_id=3, plan=plan(runtime, model, PlanKind.EXACT)))
-    assert runtime.wait_for(ModelLoaded).model.is_exact
+    assert runtime.load(plan(runtime, model, PlanKind.EXACT)).is_exact
     question = ask(4, max_tokens=5)
     runtime.send(CountTokens(request_id=5, conversation=question.conversation))
     counted = runtime.wait_for(TokensCounted)
@@ -87,8 +82,7 @@ def test_tiered_session_plans_loads_answers_counts_and_stops(
 def test_tiered_answer_cancelled_leaves_the_model_ready(
     runtime: RuntimeProcess, model: Path
 ) -> None:
-    runtime.send(LoadModel(request_id=3, plan=plan(runtime, model, PlanKind.EXACT)))
-    runtime.wait_for(ModelLoaded)
+    runtime.load(plan(runtime, model, PlanKind.EXACT))
     runtime.send(ask(4, max_tokens=100_000))
     runtime.send(CancelRequest(request_id=5, target_request_id=4))
     closings: set[int] = set()
@@ -112,8 +106,8 @@ def test_tiered_preparing_in_a_child_makes_the_plan_loadable(
     runtime.send(command)
     assert runtime.wait_for(PrepareProgressed).total_bytes > 0
     assert runtime.wait_for(ModelPrepared).expert_format is WeightFormat.Q8_G32
-    runtime.send(LoadModel(request_id=5, plan=plan(runtime, model, PlanKind.EIGHT_BIT)))
-    assert runtime.wait_for(ModelLoaded).model.expert_format is WeightFormat.Q8_G32
+    ready = plan(runtime, model, PlanKind.EIGHT_BIT)
+    assert runtime.load(ready).expert_format is WeightFormat.Q8_G32
 
 
 def test_larderctl_chat_with_the_tiered_engine_prints_its_figures(model: Path) -> None:

@@ -8,31 +8,25 @@ from pathlib import Path
 import pytest
 
 from runtime.plan.planner import plan_model
-from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
     BudgetsSet,
     CommandFailed,
     GenerationFinished,
-    LoadModel,
-    ModelLoaded,
-    ModelPlanned,
-    PlanModel,
     SetBudgets,
     StartGeneration,
     TokensGenerated,
 )
 from runtime.protocol.plan import PlacementPlan, ReasonCode
 from runtime.protocol.values import Budgets
+from tests.support.engine_runs import GREEDY, user
 from tests.support.memory_group import MemoryGroup, memory_group
-from tests.support.memory_limits import facts_of, limit_for
-from tests.support.plan_cases import machine
+from tests.support.memory_limits import limit_for
+from tests.support.plan_cases import facts_of, machine
 from tests.support.runtime_process import RuntimeProcess, running_runtime, service_command
 
 NUM_CHANGES = 60
 CONTEXT_TOKENS = 512
-QUESTION = "What is a larder?"
-MAX_TOKENS = 24
 
 
 @pytest.fixture
@@ -63,13 +57,8 @@ def runtime(tmp_path: Path, group: MemoryGroup | None) -> Iterator[RuntimeProces
 
 def ask(runtime: RuntimeProcess, request_id: int) -> None:
     """Ask the question, as the first of a new conversation."""
-    runtime.send(
-        StartGeneration(
-            request_id=request_id,
-            conversation=[ChatMessage(role=Role.USER, text=QUESTION)],
-            sampling=SamplingSettings(temperature=0, max_tokens=MAX_TOKENS),
-        )
-    )
+    question = [user("What is a larder?")]
+    runtime.send(StartGeneration(request_id=request_id, conversation=question, sampling=GREEDY))
 
 
 def budgets_of(plan: PlacementPlan, limit_bytes: int, draws: random.Random) -> Budgets:
@@ -81,11 +70,8 @@ def budgets_of(plan: PlacementPlan, limit_bytes: int, draws: random.Random) -> B
 def test_live_budgets_in_a_memory_group_kill_nothing_and_change_no_answer(
     runtime: RuntimeProcess, group: MemoryGroup | None, demo_folder: Path, limit_bytes: int
 ) -> None:
-    wish = PlanModel(request_id=2, folder=str(demo_folder), context_tokens=CONTEXT_TOKENS)
-    runtime.send(wish)
-    plan = runtime.wait_for(ModelPlanned).plans[0]
-    runtime.send(LoadModel(request_id=3, plan=plan))
-    loaded = runtime.wait_for(ModelLoaded).model
+    plan = runtime.plans(demo_folder, context_tokens=CONTEXT_TOKENS)[0]
+    loaded = runtime.load(plan)
     draws = random.Random(7)
     answers: list[tuple[int, ...]] = []
     token_ids: list[int] = []
@@ -116,7 +102,7 @@ def test_live_budgets_in_a_memory_group_kill_nothing_and_change_no_answer(
     assert set(refusals) <= {ErrorCode.RAM_BUDGET_TOO_SMALL}
     assert len(refusals) < NUM_CHANGES // 4
     assert len(set(answers)) == 1
-    assert len(answers[0]) == MAX_TOKENS
+    assert len(answers[0]) == GREEDY.max_tokens
     if group is not None:
         assert ReasonCode.RAM_LIMITED_BY_CONTROL_GROUP in {each.code for each in plan.reasons}
         assert loaded.budget_bytes < limit_bytes

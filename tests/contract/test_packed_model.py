@@ -7,19 +7,16 @@ import pytest
 from runtime.errors import LarderError
 from runtime.inspect.folder import inspect_folder
 from runtime.prepare.prepare import prepare_model
-from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
+from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
     GenerationFinished,
-    LoadModel,
-    ModelLoaded,
-    ModelPlanned,
     ModelPrepared,
-    PlanModel,
     PrepareModel,
     StartGeneration,
 )
 from runtime.protocol.values import WeightFormat
+from tests.support.engine_runs import user
 from tests.support.larderctl import larderctl
 from tests.support.level_folders import AWQ, published_matrices, write_levels
 from tests.support.packed_folders import write_packed
@@ -63,21 +60,17 @@ def test_larderctl_prepares_a_model_by_awq_exactly_and_chats_with_it(tmp_path: P
 def test_window_commands_prepare_and_load_a_packed_model(tmp_path: Path, model: Path) -> None:
     with running_runtime(tmp_path, "--engine", "tiered") as runtime:
         runtime.open()
-        runtime.send(PlanModel(request_id=2, folder=str(model)))
-        (plan,) = runtime.wait_for(ModelPlanned).plans
+        (plan,) = runtime.plans(model)
         command = PrepareModel(request_id=3, folder=str(model), expert_format=plan.expert_format)
         runtime.send(command)
         copy = runtime.wait_for(ModelPrepared)
         assert copy.expert_format is WeightFormat.MXFP4
-        runtime.send(PlanModel(request_id=4, folder=str(model)))
-        (ready,) = runtime.wait_for(ModelPlanned).plans
+        (ready,) = runtime.plans(model)
         assert (ready.needs_prepare, ready.store_folder) == (False, copy.folder)
-        runtime.send(LoadModel(request_id=5, plan=ready))
-        loaded = runtime.wait_for(ModelLoaded).model
-        assert loaded.is_exact
+        assert runtime.load(ready).is_exact
         request = StartGeneration(
             request_id=6,
-            conversation=[ChatMessage(role=Role.USER, text="hello")],
+            conversation=[user("hello")],
             sampling=SamplingSettings(temperature=0, max_tokens=4),
         )
         runtime.send(request)

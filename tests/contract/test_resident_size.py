@@ -6,19 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
 from runtime.protocol.messages import (
     GenerationFinished,
-    LoadModel,
-    ModelLoaded,
-    ModelPlanned,
     ModelPrepared,
-    PlanModel,
     PrepareModel,
     StartGeneration,
 )
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, WeightFormat
+from tests.support.engine_runs import GREEDY, user
 from tests.support.resident_watch import ResidentWatch
 from tests.support.runtime_process import RuntimeProcess, running_runtime
 
@@ -39,24 +35,16 @@ def runtime(tmp_path: Path) -> Iterator[RuntimeProcess]:
 
 def plan(runtime: RuntimeProcess, folder: Path, budgets: Budgets) -> PlacementPlan:
     """Return the plan in four bits under budgets."""
-    runtime.send(
-        PlanModel(request_id=2, folder=str(folder), budgets=budgets, context_tokens=CONTEXT_TOKENS)
-    )
-    planned = runtime.wait_for(ModelPlanned)
-    found = next(each for each in planned.plans if each.kind is PlanKind.FOUR_BIT)
+    plans = runtime.plans(folder, budgets, CONTEXT_TOKENS)
+    found = next(each for each in plans if each.kind is PlanKind.FOUR_BIT)
     assert found.problem is None
     return found
 
 
 def ask(runtime: RuntimeProcess, request_id: int, text: str) -> GenerationFinished:
     """Ask a question of its own and wait for the end of the answer."""
-    runtime.send(
-        StartGeneration(
-            request_id=request_id,
-            conversation=[ChatMessage(role=Role.USER, text=text)],
-            sampling=SamplingSettings(temperature=0, max_tokens=24),
-        )
-    )
+    conversation = [user(text)]
+    runtime.send(StartGeneration(request_id=request_id, conversation=conversation, sampling=GREEDY))
     return runtime.wait_for(GenerationFinished)
 
 
@@ -82,8 +70,7 @@ def test_prepared_copy_stays_within_its_budget_from_before_loading_to_the_last_t
         limit_bytes = between
 
         watch.phase = "load"
-        runtime.send(LoadModel(request_id=4, plan=wanted))
-        loaded = runtime.wait_for(ModelLoaded).model
+        loaded = runtime.load(wanted)
         watch.phase = "long prompt"
         long = ask(runtime, 5, LONG_TEXT)
         watch.phase = "answer"

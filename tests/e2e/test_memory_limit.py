@@ -20,8 +20,8 @@ from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.plan import ReasonCode
 from runtime.protocol.values import Budgets
 from tests.support.memory_group import memory_group
-from tests.support.memory_limits import facts_of, limit_for
-from tests.support.plan_cases import GIB, machine
+from tests.support.memory_limits import limit_for
+from tests.support.plan_cases import GIB, facts_of, machine
 
 ROOT = Path(__file__).resolve().parents[2]
 QUESTION = "Write a long story about a cook and a cellar."

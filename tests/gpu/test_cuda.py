@@ -16,10 +16,9 @@ from runtime.hardware.gpus import read_gpus
 from runtime.hardware.system_files import SystemFiles
 from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.reference import ReferenceKernels
-from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import PlacementPlan
 from tests.support.device_checks import ALL_CHECKS, BUDGET_BYTES, check_experts_here_and_there
-from tests.support.engine_runs import answer, user
+from tests.support.engine_runs import answer, ignore_load_progress, user
 from tests.support.hand_made_plans import device_plan, exact_plan
 from tests.support.tiny_checkpoints import tiny_checkpoint
 from tests.support.tiny_variants import VARIANTS
@@ -36,14 +35,10 @@ def device() -> Iterator[Device]:
     card.close()
 
 
-def ignore_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
-    assert 0 <= done_bytes <= total_bytes, stage
-
-
 def ids_of(plan: PlacementPlan) -> tuple[list[int], int]:
     """Return the tokens of an answer, and the look-ups that the device answered."""
     engine = TieredEngine()
-    engine.load(plan, ignore_progress, CancelToken())
+    engine.load(plan, ignore_load_progress, CancelToken())
     assert engine.wait_filled(60)
     run = answer(engine, QUESTION)
     engine.close()

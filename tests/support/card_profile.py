@@ -5,16 +5,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from runtime.inspect.folder import inspect_folder
 from runtime.plan.memory import BASE_BYTES
 from runtime.plan.planner import plan_model
 from runtime.protocol.machine import DeviceReport, MachineReport
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Budgets
 from runtime.spec.facts import ModelFacts
-from runtime.spec.footprint import dense_bytes
 from runtime.spec.tensors import PAGE_BYTES
-from tests.support.plan_cases import GIB, machine
+from tests.support.plan_cases import GIB, facts_of, machine
 
 CARD = "simulated:0"
 TOTAL_GIB = 8
@@ -36,11 +34,9 @@ def write_card_profile(
     The simulated card holds the dense part, the context that the planner chooses by itself, and
     ``vram_part`` of the routed experts; RAM holds ``ram_part`` of them.
     """
-    inspection = inspect_folder(str(model_folder))
-    assert inspection.spec is not None
-    facts = ModelFacts(inspection.report, inspection.spec, dense_bytes(inspection.tensors.values()))
+    facts = facts_of(model_folder)
     whole = _exact_plan(facts, Budgets())
-    num_experts = len(inspection.spec.moe_layers) * inspection.spec.num_experts
+    num_experts = len(facts.spec.moe_layers) * facts.spec.num_experts
 
     def num_on_card(page: int) -> int:
         budgets = Budgets(vram_bytes={CARD: page * PAGE_BYTES})

@@ -114,6 +114,11 @@ def answer_cancelled_after(
     return run
 
 
+def ignore_load_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
+    """Take progress and do nothing with it."""
+    assert 0 <= done_bytes <= total_bytes, stage
+
+
 def user(text: str) -> ChatMessage:
     """Return what a person typed."""
     return ChatMessage(role=Role.USER, text=text)

@@ -22,15 +22,13 @@ from runtime.errors import LarderError
 from runtime.generate import loading
 from runtime.generate.engine import TieredEngine
 from runtime.generate.loading import ram_limit_bytes
-from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import PlacementPlan
-from tests.support.engine_runs import Run, ignore_load_progress, user
+from tests.support.engine_runs import GREEDY, Run, ignore_load_progress, user
 from tests.support.hand_made_plans import device_plan, exact_plan
 from tests.support.resident_watch import ResidentWatch
 
 CONTEXT_TOKENS = 512
-SHORT = SamplingSettings(temperature=0, max_tokens=24)
 _RAM_SLOTS = (32, 6, 20, 12, 28)
 _PLACES_ON_CARD = ((12, 4), (6, 8), (10, 0), (8, 2), (6, 6))
 _CHANGES_PER_MOVE = 24
@@ -106,7 +104,7 @@ class ChangingEngine:
         assert engine._parts is not None
         engine._parts.kv.truncate(0)
         run = Run([])
-        for event in engine.start(1, [user("What is a larder?")], SHORT, CancelToken()):
+        for event in engine.start(1, [user("What is a larder?")], GREEDY, CancelToken()):
             run.events.append(event)
             self._propose()
         self._answers.append(tuple(run.token_ids))

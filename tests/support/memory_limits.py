@@ -1,21 +1,9 @@
 """Limits for memory groups that leave a model a part of the room it could use."""
 
-from pathlib import Path
-
-from runtime.inspect.folder import inspect_folder
 from runtime.plan.memory import BASE_BYTES
 from runtime.protocol.plan import PlacementPlan
-from runtime.spec.facts import ModelFacts
-from runtime.spec.footprint import dense_bytes
 
 MARGIN_BYTES = 8 * 1024**2
-
-
-def facts_of(folder: Path) -> ModelFacts:
-    """Return what the planner knows of a model."""
-    inspection = inspect_folder(str(folder))
-    assert inspection.spec is not None
-    return ModelFacts(inspection.report, inspection.spec, dense_bytes(inspection.tensors.values()))
 
 
 def limit_for(plan: PlacementPlan, ram_part: float) -> int:

@@ -1,11 +1,15 @@
 """Machines and models as the planner sees them, with sizes that follow from the architecture."""
 
+from pathlib import Path
+
+from runtime.inspect.folder import inspect_folder
 from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
 from runtime.protocol.model import ModelReport, PreparedCopy
 from runtime.protocol.values import WeightFormat
 from runtime.spec.attention import AttentionSpec
 from runtime.spec.blocks import NormSpec, Routing
 from runtime.spec.facts import ModelFacts
+from runtime.spec.footprint import dense_bytes
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import matrix_bytes
 from tests.support.specs import grouped_attention
@@ -138,3 +142,10 @@ def facts(
     """Return what the planner knows of such a checkpoint."""
     about = report(of, stored_format=stored_format, prepared=prepared)
     return ModelFacts(about, of, about.dense_bytes + about.dense_bytes // 1000)
+
+
+def facts_of(folder: Path) -> ModelFacts:
+    """Return what the planner knows of a model on the drive."""
+    inspection = inspect_folder(str(folder))
+    assert inspection.spec is not None
+    return ModelFacts(inspection.report, inspection.spec, dense_bytes(inspection.tensors.values()))

@@ -24,6 +24,9 @@ from runtime.protocol.messages import (
     RuntimeFailed,
     SessionOpened,
 )
+from runtime.protocol.model import LoadedModel
+from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.values import Budgets
 from runtime.protocol.version import PROTOCOL_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +37,7 @@ _Kind = TypeVar("_Kind", bound=Event)
 
 
 class RuntimeProcess:
-    """The runtime with the scripted engine, started as the window starts it."""
+    """The runtime, with the scripted engine unless told otherwise, as the window starts it."""
 
     def __init__(self, folder: Path, *arguments: str, command: list[str] | None = None) -> None:
         self.log_path = folder / "runtime.log"
@@ -92,12 +95,28 @@ class RuntimeProcess:
         assert isinstance(event, SessionOpened)
         return event
 
-    def load(self, folder: Path) -> ModelLoaded:
-        """Plan and load the scripted model."""
-        self.send(PlanModel(request_id=2, folder=str(folder)))
-        planned = self.wait_for(ModelPlanned)
-        self.send(LoadModel(request_id=3, plan=planned.plans[0]))
-        return self.wait_for(ModelLoaded)
+    def plans(
+        self, folder: Path, budgets: Budgets | None = None, context_tokens: int = 0
+    ) -> list[PlacementPlan]:
+        """Return the plans of a model."""
+        self.send(
+            PlanModel(
+                request_id=2,
+                folder=str(folder),
+                budgets=budgets or Budgets(),
+                context_tokens=context_tokens,
+            )
+        )
+        return list(self.wait_for(ModelPlanned).plans)
+
+    def load(self, plan: PlacementPlan) -> LoadedModel:
+        """Load a model by one of its plans."""
+        self.send(LoadModel(request_id=3, plan=plan))
+        return self.wait_for(ModelLoaded).model
+
+    def load_first(self, folder: Path) -> LoadedModel:
+        """Load a model by the first of its plans."""
+        return self.load(self.plans(folder)[0])
 
     def close_input(self) -> None:
         """Close the channel towards the runtime."""

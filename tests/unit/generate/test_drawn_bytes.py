@@ -18,8 +18,7 @@ from runtime.protocol.values import Budgets
 from runtime.spec.facts import ModelFacts
 from tests.support.engine_runs import GREEDY, Run, answer, user
 from tests.support.hand_made_plans import exact_plan
-from tests.support.memory_limits import facts_of
-from tests.support.plan_cases import GIB, machine
+from tests.support.plan_cases import GIB, facts_of, machine
 from tests.unit.generate.conftest import OpenEngine
 from tests.unit.generate.test_placing import Replies
 

@@ -4,13 +4,11 @@ from pathlib import Path
 
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.profile import MACHINE_VARIABLE
-from runtime.inspect.folder import inspect_folder
 from runtime.plan.planner import plan_model
 from runtime.protocol.values import Budgets, Tier
-from runtime.spec.facts import ModelFacts
-from runtime.spec.footprint import dense_bytes
 from tests.support.card_profile import write_card_profile
 from tests.support.checkpoint_folders import TinyModel, write_checkpoint
+from tests.support.plan_cases import facts_of
 
 
 def test_card_profile_gives_three_tiers(tmp_path: Path) -> None:
@@ -18,10 +16,7 @@ def test_card_profile_gives_three_tiers(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "model", model)
     path = write_card_profile(tmp_path / "machine.json", folder)
     machine = describe_machine([folder], {MACHINE_VARIABLE: str(path)}, kernels="native-avx2")
-    inspection = inspect_folder(str(folder))
-    assert inspection.spec is not None
-    facts = ModelFacts(inspection.report, inspection.spec, dense_bytes(inspection.tensors.values()))
-    plan = plan_model(facts, machine, Budgets())[0]
+    plan = plan_model(facts_of(folder), machine, Budgets())[0]
     assert plan.problem is None
     assert plan.device == "simulated:0"
     num_all = 4 * 24
