@@ -14,15 +14,11 @@ from runtime.errors import LarderError
 from runtime.generate.answer import Answer, AnswerRequest, draw_seed
 from runtime.generate.last_use import LastUses
 from runtime.generate.learning import learn_of_devices
-from runtime.generate.limits import rate_limits, vram_budget_bytes, vram_by_kind
-from runtime.generate.loading import (
-    LoadedParts,
-    Tools,
-    load_parts,
-    ram_limit_bytes,
-)
+from runtime.generate.limits import rate_limits
+from runtime.generate.loading import LoadedParts, Tools, load_parts
 from runtime.generate.notes import budget_note, loaded_note, stall_note, topic_note
 from runtime.generate.placing import check_placement, place
+from runtime.generate.plan_terms import ram_limit_bytes, vram_budget_bytes
 from runtime.generate.recording import end_recording, record_routing
 from runtime.generate.sampling import check_settings
 from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments, Surroundings
@@ -99,14 +95,14 @@ class TieredEngine:
         parts = load_parts(
             plan,
             Tools(
-                self._kernels,
-                self._counters,
-                self._resident_bytes,
-                self._note_filled,
-                self._learn,
-                self._policy,
-                self._note_stall,
-                self._last_uses,
+                kernels=self._kernels,
+                counters=self._counters,
+                probe=self._resident_bytes,
+                fill_ended=self._note_filled,
+                device_opened=self._learn,
+                policy=self._policy,
+                stalled=self._note_stall,
+                last_uses=self._last_uses,
             ),
             progress,
             cancel,
@@ -242,7 +238,7 @@ class TieredEngine:
         gauges = Gauges(
             resident_bytes=self._resident_bytes,
             ram_by_kind=lambda: {} if self._parts is None else parts.ledger.by_kind(),
-            vram_by_kind=lambda: vram_by_kind(parts),
+            vram_by_kind=parts.vram_by_kind,
             drive_bytes=lambda: parts.store.num_bytes_read,
             link_bytes=parts.link_bytes,
             limits=rate_limits(parts.plan, self._rates_path),

@@ -1,13 +1,10 @@
-"""What the hardware under a loaded model could move at most, and what a model may hold of it."""
+"""What the hardware under a loaded model could move at most."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from runtime.device.open import CPU
-from runtime.generate.loading import LoadedParts, vram_limit_bytes
 from runtime.hardware.machine import describe_machine
 from runtime.protocol.machine import Measured
-from runtime.protocol.plan import MemoryPart, PlacementPlan
+from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.telemetry import RateLimits
 
 
@@ -25,16 +22,6 @@ def rate_limits(plan: PlacementPlan, rates_path: Path | None) -> RateLimits:
     return RateLimits(
         ram_read=_value(machine.ram_read_bytes_per_s), link=_value(link), drive=_value(drive)
     )
-
-
-def vram_by_kind(parts: LoadedParts) -> Mapping[MemoryPart, int]:
-    """Return what each part holds on the device, nothing if none is used."""
-    return {} if parts.device is None else parts.device.ledger.by_kind()
-
-
-def vram_budget_bytes(plan: PlacementPlan) -> int:
-    """Return the budget of the device that a plan uses, 0 if it uses none."""
-    return 0 if plan.device == CPU else vram_limit_bytes(plan)
 
 
 def _value(rate: Measured | None) -> float:

@@ -2,15 +2,15 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from runtime.device.base import Device
-from runtime.device.open import CPU, open_device
 from runtime.engine.base import CancelToken, LoadProgress
 from runtime.errors import LarderError
 from runtime.generate.home import Home
 from runtime.generate.kv_cache import KvCache
 from runtime.generate.last_use import LastUses
+from runtime.generate.plan_terms import device_of, error_of, ram_limit_bytes, shape_of
 from runtime.generate.statistics import Probe
 from runtime.hardware.memory import host_memory, read_memory
 from runtime.hardware.system_files import SystemFiles
@@ -19,15 +19,13 @@ from runtime.kernels.base import Kernels
 from runtime.memory.ledger import Ledger
 from runtime.models.decoder import Decoder
 from runtime.policy.catalogue import PolicyKind
-from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadStage
-from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.residency.books import Books, FillEnded
 from runtime.residency.device_experts import DeviceExperts
 from runtime.residency.experts import ExpertCache
-from runtime.residency.shape import CacheShape
 from runtime.residency.watch import Stalled, log_stall
-from runtime.spec.footprint import staging_slots
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import STORED_BITS, ExpertPart
 from runtime.store.base import ExpertStore
@@ -79,6 +77,10 @@ class LoadedParts:
         """Return what was copied to devices so far, to those that are not used any more too."""
         device = self.home.device
         return self.link_bytes_before + (0 if device is None else device.num_bytes_copied)
+
+    def vram_by_kind(self) -> Mapping[MemoryPart, int]:
+        """Return what each part holds on the device, nothing if none is used."""
+        return {} if self.device is None else self.device.ledger.by_kind()
 
     def keep_use(self, last_uses: LastUses | None) -> None:
         """Keep which experts are resident for the next start, if anybody was used."""
@@ -187,33 +189,6 @@ def load_parts(
         )
 
 
-def device_of(plan: PlacementPlan) -> Device | None:
-    """Return the device of a plan with its budget, None if it uses none."""
-    return None if plan.device == CPU else open_device(plan.device, vram_limit_bytes(plan))
-
-
-def shape_of(plan: PlacementPlan, spec: ModelSpec) -> CacheShape:
-    """Return the slots of a plan; raise ``PLAN_OUTDATED`` if they do not fit the model."""
-    if not 0 < plan.context_tokens <= spec.max_context_tokens:
-        raise LarderError(
-            ErrorCode.PLAN_OUTDATED,
-            detail=f"{plan.context_tokens} of {spec.max_context_tokens} context tokens",
-            folder=plan.model_folder,
-        )
-    try:
-        return CacheShape(
-            spec.moe_layers,
-            tuple(plan.slots_per_layer),
-            spec.num_experts,
-            above_of(plan, spec) if plan.device != CPU else (),
-            staging_slots(spec),
-        )
-    except ValueError as error:
-        raise LarderError(
-            ErrorCode.PLAN_OUTDATED, detail=str(error), folder=plan.model_folder
-        ) from error
-
-
 def _open_ledger(plan: PlacementPlan) -> Ledger:
     """Return the account of the plan's budget; raise ``RAM_NOT_FREE`` if the PC has less now."""
     free_bytes = free_ram_bytes()
@@ -227,24 +202,3 @@ def _open_ledger(plan: PlacementPlan) -> Ledger:
 def free_ram_bytes() -> int:
     """Return what can be taken of this PC's RAM now."""
     return int(read_memory(host_memory(), SystemFiles()).available.value)
-
-
-def ram_limit_bytes(plan: PlacementPlan) -> int:
-    """Return the RAM budget that a plan sets."""
-    budget_bytes = plan.budgets.ram_bytes
-    return plan.ram_bytes if budget_bytes is None else budget_bytes
-
-
-def vram_limit_bytes(plan: PlacementPlan) -> int:
-    """Return the budget that a plan sets for its device."""
-    return plan.budgets.vram_bytes.get(plan.device, plan.vram_bytes)
-
-
-def above_of(plan: PlacementPlan, spec: ModelSpec) -> tuple[int, ...]:
-    """Return the device slots of a plan, for each MoE layer."""
-    return tuple(plan.vram_slots_per_layer) or (0,) * len(spec.moe_layers)
-
-
-def error_of(problem: ErrorReport) -> LarderError:
-    """Return a reported problem as the exception it stands for."""
-    return LarderError(problem.code, problem.detail, **problem.parameters)

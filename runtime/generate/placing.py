@@ -5,12 +5,11 @@ import contextlib
 from runtime.device.open import CPU
 from runtime.errors import LarderError
 from runtime.generate.home import Home
-from runtime.generate.loading import (
-    LoadedParts,
+from runtime.generate.loading import LoadedParts, free_ram_bytes
+from runtime.generate.plan_terms import (
     above_of,
     device_of,
     error_of,
-    free_ram_bytes,
     ram_limit_bytes,
     shape_of,
     vram_limit_bytes,

@@ -19,9 +19,9 @@ from runtime.device.base import Device
 from runtime.device.open import open_device
 from runtime.engine.base import CancelToken
 from runtime.errors import LarderError
-from runtime.generate import loading
+from runtime.generate import plan_terms
 from runtime.generate.engine import TieredEngine
-from runtime.generate.loading import ram_limit_bytes
+from runtime.generate.plan_terms import ram_limit_bytes
 from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import PlacementPlan
 from tests.support.engine_runs import GREEDY, Run, ignore_load_progress, user
@@ -144,7 +144,7 @@ def main() -> None:
     else:
         plans = [exact_plan(model, slots, CONTEXT_TOKENS) for slots in _RAM_SLOTS]
     changing = ChangingEngine(plans)
-    loading.open_device = changing.open_device  # type: ignore[attr-defined]
+    plan_terms.open_device = changing.open_device  # type: ignore[attr-defined]
     sys.stdout.write(json.dumps(dataclasses.asdict(changing.run(int(num_changes)))) + "\n")
 
 

@@ -60,7 +60,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MACHINE_VARIABLE, raising=False)
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(nvmlDeviceGetCount=lambda: 1))
     monkeypatch.setattr("runtime.hardware.machine.torch_cuda_version", lambda: "12.8")
-    monkeypatch.setattr("runtime.generate.loading.open_device", opened)
+    monkeypatch.setattr("runtime.generate.plan_terms.open_device", opened)
     monkeypatch.setattr("runtime.device.cards.torch.cuda", made_up_cuda())
 
 

@@ -272,7 +272,7 @@ def test_device_of_torch_answers_as_the_reference_alone(
     def open_torch(device: str, budget_bytes: int) -> Device:
         return TorchDevice(device, budget_bytes, torch.device("cpu"))
 
-    monkeypatch.setattr("runtime.generate.loading.open_device", open_torch)
+    monkeypatch.setattr("runtime.generate.plan_terms.open_device", open_torch)
     runs = []
     for plan in (exact_plan(qwen2_folder), device_plan(qwen2_folder, 3, vram_slots, "torch:0")):
         engine = TieredEngine(ReferenceKernels())
