@@ -1,16 +1,17 @@
 """The report of a folder, put together from what was found."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from runtime.inspect.roles import Roles
 from runtime.inspect.shards import Shards
 from runtime.protocol.model import ModelReport
+from runtime.protocol.values import WeightFormat
 from runtime.spec.footprint import KV_PAGE_TOKENS, kv_cache_bytes
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import TensorEntry, matrix_bytes
+from runtime.spec.tensors import ExpertPart, TensorEntry, matrix_bytes
 
 
 def describe_spec(report: ModelReport, spec: ModelSpec) -> ModelReport:
@@ -30,8 +31,14 @@ def describe_spec(report: ModelReport, spec: ModelSpec) -> ModelReport:
 
 def describe_weights(report: ModelReport, spec: ModelSpec, roles: Roles) -> ModelReport:
     """Return ``report`` with what the tensors say; call it only if all were found."""
-    expert = next(iter(roles.experts.values()), {})
     formats = {entry.format for entry in roles.dense.values() if len(entry.shape) == 2}
+    experts = list(roles.experts.values())
+    expert = experts[0] if experts else {}
+    expert_formats = {entry.format for parts in experts for entry in parts.values()}
+    if len(expert_formats) > 1:
+        stored_format = WeightFormat.F32
+    else:
+        stored_format, experts = min(expert_formats, default=min(formats)), experts[:1]
     dense_parameters = _count(roles.dense.values())
     expert_parameters = _count(expert.values())
     num_layers = len(spec.moe_layers)
@@ -39,10 +46,10 @@ def describe_weights(report: ModelReport, spec: ModelSpec, roles: Roles) -> Mode
         report,
         num_parameters=dense_parameters + num_layers * spec.num_experts * expert_parameters,
         num_active_parameters=dense_parameters + num_layers * spec.top_k * expert_parameters,
-        stored_format=min((entry.format for entry in expert.values()), default=min(formats)),
+        stored_format=stored_format,
         published_bits=_published_bits([*expert.values(), *roles.dense.values()]),
         dense_bytes=sum(entry.num_bytes for entry in roles.dense.values()),
-        expert_bytes=sum(map(_published_bytes, expert.values())),
+        expert_bytes=_mean_bytes(experts),
     )
 
 
@@ -58,6 +65,12 @@ def describe_files(report: ModelReport, shards: Shards) -> ModelReport:
 def _published_bits(entries: Iterable[TensorEntry]) -> int:
     """Return the bits of the first matrix that is widened, 0 if there is none."""
     return next((entry.blocks.bits for entry in entries if entry.blocks is not None), 0)
+
+
+def _mean_bytes(experts: Sequence[Mapping[ExpertPart, TensorEntry]]) -> int:
+    """Return what one of the experts takes in the published files."""
+    num_bytes = sum(_published_bytes(entry) for parts in experts for entry in parts.values())
+    return -(-num_bytes // max(1, len(experts)))
 
 
 def _published_bytes(entry: TensorEntry) -> int:

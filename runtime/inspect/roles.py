@@ -228,9 +228,12 @@ def assign_roles(
 
 
 def _assign_experts(roles: Roles, family: Family, spec: ModelSpec, shards: Shards) -> None:
-    """Look up the routed experts; all of them have to be stored in one format."""
+    """Look up the routed experts, all of them in one format.
+
+    In few bits, publishers leave some as they were: f32 holds those and whole levels exactly.
+    """
     shapes = {part: part_shape(spec, part) for part in ExpertPart}
-    format_of_all: WeightFormat | None = None
+    first: TensorEntry | None = None
     for layer, number in itertools.product(spec.moe_layers, range(spec.num_experts)):
         if len(roles.missing) >= MAX_MISSING:
             return
@@ -241,15 +244,21 @@ def _assign_experts(roles: Roles, family: Family, spec: ModelSpec, shards: Shard
             entry = roles.take_part(shards, place, shape)
             if entry is None:
                 continue
-            format_of_all = format_of_all or entry.format
-            if entry.format is not format_of_all and entry.name not in roles.refused:
+            first = first or entry
+            if not _go_together(first, entry, roles.levels) and entry.name not in roles.refused:
                 roles.refused.add(entry.name)
                 stored = stored_name(roles.scheme, entry.name, shards.tensors)
-                stored = entry.levels.words.name if entry.levels is not None else stored
-                roles.mismatched.append((stored, entry.format, format_of_all))
+                roles.mismatched.append((stored, entry.format, first.format))
             parts[part] = entry
         if len(parts) == len(shapes):
             roles.experts[expert] = parts
+
+
+def _go_together(first: TensorEntry, entry: TensorEntry, levels: LevelScheme | None) -> bool:
+    """Whether one format holds the matrices of two experts exactly."""
+    if entry.format is first.format:
+        return True
+    return levels is not None and first.scales is None and entry.scales is None
 
 
 def role_problems(roles: Roles, shards: Shards) -> Iterable[LarderError]:

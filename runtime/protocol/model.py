@@ -51,7 +51,7 @@ class ModelReport(Value):
     dense_bytes: int = 0
     """All weights that are not routed experts, as stored."""
     expert_bytes: int = 0
-    """One routed expert, as stored."""
+    """One routed expert, as stored; the mean where some are stored in more bits than others."""
     kv_bytes_per_token: int = 0
     prepared: list[PreparedCopy] = []
     sampling: SamplingSettings | None = None

@@ -20,14 +20,15 @@ from runtime.store.levels import level_pieces
 from runtime.store.packed import unpack_published
 from runtime.store.scaled import scaled_pieces
 from runtime.store.unweave import unweave
+from runtime.store.widen import widen
 
 
 class CheckpointStore:
     """Experts and dense tensors of an inspected folder without problems.
 
     Each expert is three extents, which go straight to the places of its parts in the target; how
-    they are read is planned when they are read first. Parts that lie woven into a larger block, or
-    packed in another order, are put right on the way.
+    they are read is planned when they are read first. Parts that lie woven into a larger block,
+    packed in another order or in fewer bits than those of other experts are put right on the way.
 
     Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
     """
@@ -94,6 +95,9 @@ class CheckpointStore:
             self._read_woven(plan.woven, target)
         for entry, place in plan.converted:
             self._read_converted(entry, place.format, target[place.offset_bytes :])
+        for entry, place in plan.widened:
+            begin = place.offset_bytes
+            widen(entry.format, target[begin : begin + place.num_bytes])
 
     def _read_woven(
         self, woven: Sequence[tuple[TensorEntry, MatrixLayout]], target: memoryview
@@ -142,7 +146,7 @@ class CheckpointStore:
     def _stripes(self, entry: TensorEntry, weight_format: WeightFormat) -> Iterator[memoryview]:
         """Yield a matrix that is published in few bits, some rows at a time."""
         if entry.levels is not None:
-            return level_pieces(self._files, entry)
+            return level_pieces(self._files, entry, weight_format)
         return scaled_pieces(self._files, entry, weight_format)
 
     def _read_converted(

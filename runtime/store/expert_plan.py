@@ -3,7 +3,13 @@
 import dataclasses
 from collections.abc import Mapping
 
-from runtime.spec.tensors import ExpertLayout, ExpertPart, MatrixLayout, TensorEntry
+from runtime.spec.tensors import (
+    ExpertLayout,
+    ExpertPart,
+    MatrixLayout,
+    TensorEntry,
+    matrix_bytes,
+)
 from runtime.store.coalesce import Extent, coalesce
 
 _PARTS = tuple(ExpertPart)
@@ -33,6 +39,8 @@ class ExpertPlan:
     """Parts that are picked out of a block."""
     converted: tuple[tuple[TensorEntry, MatrixLayout], ...]
     """Parts that are published in few bits and put right."""
+    widened: tuple[tuple[TensorEntry, MatrixLayout], ...]
+    """Parts of 16 bits that lie in the second half of their place, until they are made f32."""
 
 
 def is_converted(entry: TensorEntry) -> bool:
@@ -51,13 +59,28 @@ def plan_expert(entries: Mapping[ExpertPart, TensorEntry], layout: ExpertLayout)
     for run in coalesce(plain):
         places: list[tuple[int, int]] = []
         for extent, gap_bytes in zip(run.extents, (*run.gaps_bytes, 0), strict=True):
-            places.append((layout[_PARTS[extent.key]].offset_bytes, extent.num_bytes))
+            part = _PARTS[extent.key]
+            places.append((_read_place(entries[part], layout[part]).offset_bytes, extent.num_bytes))
             if gap_bytes:
                 places.append((GAP, gap_bytes))
         reads.append(PlannedRead(run.file, run.offset_bytes, tuple(places)))
     placed = [(entries[part], layout[part]) for part in _PARTS]
     return ExpertPlan(
         reads=tuple(reads),
-        woven=tuple(pair for pair in placed if pair[0].weave is not None),
+        woven=tuple(
+            (entry, _read_place(entry, place)) for entry, place in placed if entry.weave is not None
+        ),
         converted=tuple(pair for pair in placed if is_converted(pair[0])),
+        widened=tuple(
+            (entry, place)
+            for entry, place in placed
+            if not is_converted(entry) and entry.format is not place.format
+        ),
     )
+
+
+def _read_place(entry: TensorEntry, place: MatrixLayout) -> MatrixLayout:
+    """Return where a part is put as it was published: at the end of its place."""
+    num_bytes = matrix_bytes(entry.format, place.rows, place.columns)
+    begin = place.offset_bytes + place.num_bytes - num_bytes
+    return MatrixLayout(entry.format, place.rows, place.columns, begin, num_bytes)

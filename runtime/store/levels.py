@@ -39,7 +39,9 @@ class Reads(Protocol):
         """Fill ``targets`` with what begins at an offset."""
 
 
-def level_pieces(files: Reads, entry: TensorEntry) -> Iterator[memoryview]:
+def level_pieces(
+    files: Reads, entry: TensorEntry, weight_format: WeightFormat
+) -> Iterator[memoryview]:
     """Yield a matrix in f32 or as a record holds it, some rows at a time, in their order.
 
     Raises ``LarderError`` that names the tensor for a scale that is no number, for zeros and groups
@@ -64,10 +66,10 @@ def level_pieces(files: Reads, entry: TensorEntry) -> Iterator[memoryview]:
         wide = np.repeat(zeros[here], group_columns, axis=1)[:, :columns]
         # Of eight bits, the difference to the middle fits as well: it wraps to the right number.
         differences = (stored - wide).view(np.int8)
-        if entry.format is WeightFormat.F32:
+        if weight_format is WeightFormat.F32:
             yield _products(differences, scales[here], group_columns)
         else:
-            yield _record(differences, scales[here], group_columns, entry.format)
+            yield _record(differences, scales[here], group_columns, weight_format)
 
 
 def _read(files: Reads, entry: TensorEntry, kind: type[_Number]) -> npt.NDArray[_Number]:

@@ -25,10 +25,12 @@ def write_pair(
     stated: Mapping[str, Any],
     publish: Publish,
     kept: torch.dtype = torch.float32,
+    left_alone: str | None = None,
 ) -> tuple[Path, Path]:
     """Return the folder that states a method, and the plain one, both below ``root``.
 
-    ``kept`` is the type of all other tensors of the first.
+    ``kept`` is the type of all other tensors of the first, also of projections with
+    ``left_alone`` in their names.
     """
     from safetensors.torch import load_file, save_file
 
@@ -38,7 +40,8 @@ def write_pair(
     stored: dict[str, Tensor] = {}
     meant: dict[str, torch.Tensor] = {}
     for name, tensor in load_file(tiny / "model.safetensors").items():
-        if _PROJECTION.search(name):
+        is_left = left_alone is not None and left_alone in name
+        if _PROJECTION.search(name) and not is_left:
             parts, meant[name] = publish(name, tensor.to(torch.float32))
             stored |= parts
         else:

@@ -17,7 +17,13 @@ from runtime.inspect.quantization import READABLE
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import LevelOrder
-from tests.support.checkpoint_folders import Tensor, edit_json, tiny_tensors, write_checkpoint
+from tests.support.checkpoint_folders import (
+    Tensor,
+    edit_json,
+    tiny_tensors,
+    write_checkpoint,
+    write_safetensors,
+)
 from tests.support.level_folders import (
     AWQ,
     GPTQ,
@@ -313,23 +319,48 @@ def test_output_matrix_in_levels_is_taken_although_config_says_tied(tmp_path: Pa
     assert inspection.tensors["lm_head.weight"].levels is not None
 
 
-def test_experts_that_were_partly_left_alone_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [f"{UP}.weight", "model.layers.0.mlp.experts.0.gate_proj.weight"])
+def test_experts_that_were_partly_left_alone_are_kept_in_f32(tmp_path: Path, left: str) -> None:
+    """As where a config names modules that are not converted: f32 holds both kinds exactly."""
     matrices = published_matrices(GPTQ)
-    del matrices[f"{UP}.weight"]
-    (problem,) = problems_of(write_levels(tmp_path / "m", GPTQ, matrices))
-    assert problem.code is ErrorCode.TENSOR_MISMATCHED
-    assert (problem.parameters["found"], problem.parameters["expected"]) == ("f16", "q4_g32")
+    del matrices[left]
+    inspection = inspect_folder(str(write_levels(tmp_path / "m", GPTQ, matrices)))
+    report = inspection.report
+    assert report.problems == []
+    assert (report.stored_format, report.published_bits) == (WeightFormat.F32, 0)
+    whole = 1024 + 64 * 2 + 64 // 2
+    # One matrix of those of eight experts has two bytes a weight.
+    assert report.expert_bytes == -(-(23 * whole + 2 * 32 * 64) // 8)
 
 
-def test_expert_in_levels_behind_plain_ones_is_refused(tmp_path: Path) -> None:
-    """As in a model whose first layer was left alone."""
+def test_experts_of_a_first_layer_that_was_left_alone_stay_plain(tmp_path: Path) -> None:
     matrices = published_matrices(AWQ)
     matrices = {name: own for name, own in matrices.items() if "layers.0." not in name}
-    (problem,) = problems_of(write_levels(tmp_path / "m", AWQ, matrices))
+    inspection = inspect_folder(str(write_levels(tmp_path / "m", AWQ, matrices)))
+    assert inspection.report.problems == []
+    assert inspection.report.stored_format is WeightFormat.F32
+    formats = {
+        layer: {
+            entry.format
+            for expert, parts in inspection.experts.items()
+            for entry in parts.values()
+            if expert.layer == layer
+        }
+        for layer in (0, 1)
+    }
+    assert formats == {0: {WeightFormat.F16}, 1: {WeightFormat.Q8_G32}}
+
+
+def test_experts_in_two_plain_formats_are_refused_without_levels(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "m", MODEL)
+    tensors = tiny_tensors(MODEL)
+    _, shape, data = tensors[f"{UP}.weight"]
+    tensors[f"{UP}.weight"] = ("BF16", shape, data)
+    write_safetensors(folder / "model.safetensors", tensors)
+    (problem,) = problems_of(folder)
     assert problem.code is ErrorCode.TENSOR_MISMATCHED
-    assert problem.parameters["tensor"] == "model.layers.1.mlp.experts.0.gate_proj.qweight"
-    assert (problem.parameters["found"], problem.parameters["expected"]) == ("q8_g32", "f16")
-    assert "model.safetensors" in str(problem.parameters["file"])
+    assert problem.parameters["tensor"] == f"{UP}.weight"
+    assert (problem.parameters["found"], problem.parameters["expected"]) == ("bf16", "f16")
 
 
 def test_expert_counts_as_what_it_takes_on_the_drive(tmp_path: Path) -> None:

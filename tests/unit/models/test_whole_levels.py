@@ -21,13 +21,15 @@ PROMPT = torch.randint(
 
 
 @pytest.mark.parametrize(
-    ("kind", "family"),
+    ("kind", "family", "left_alone"),
     [
-        ("gptq", "qwen3_moe"),
-        ("gptq-eight", "qwen2_moe"),
-        ("gptq-zeros", "deepseek_v3"),
-        ("awq", "qwen3_moe"),
-        ("awq", "llama"),
+        ("gptq", "qwen3_moe", None),
+        ("gptq-eight", "qwen2_moe", None),
+        ("gptq-zeros", "deepseek_v3", None),
+        ("awq", "qwen3_moe", None),
+        ("awq", "qwen3_moe", ".layers.0."),
+        ("gptq", "qwen2_moe", ".down_proj"),
+        ("awq", "llama", None),
     ],
 )
 def test_model_in_whole_levels_gives_the_logits_of_its_weights(
@@ -37,9 +39,10 @@ def test_model_in_whole_levels_gives_the_logits_of_its_weights(
     kernels: Kernels,
     kind: str,
     family: str,
+    left_alone: str | None,
 ) -> None:
     tiny = tiny_checkpoint(tiny_root, family)
-    published, plain = both_level_folders(tiny, tmp_path, STATED[kind])
+    published, plain = both_level_folders(tiny, tmp_path, STATED[kind], left_alone)
     reference = reference_model(plain)
     with torch.no_grad():
         exact = reference(torch.tensor([PROMPT])).logits[0]

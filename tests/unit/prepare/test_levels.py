@@ -61,6 +61,23 @@ def test_prepared_copy_holds_what_was_published(
     )
 
 
+@pytest.mark.parametrize("weight_format", [Q8, Q4A])
+def test_model_of_which_a_layer_was_left_alone_is_prepared_from_exact_weights(
+    tmp_path: Path, weight_format: WeightFormat
+) -> None:
+    matrices = published_matrices(AWQ)
+    kept = {name: own for name, own in matrices.items() if ".layers.0." not in name}
+    inspection = inspect_folder(str(write_levels(tmp_path / "m", AWQ, kept)))
+    copy = prepare_model(inspection, weight_format, str(tmp_path / "copy"))
+    store = PreparedStore(Path(copy.folder))
+    record = np.zeros(store.layout.record_bytes, np.uint8)
+    store.read_expert(ExpertId(1, 2), record.data)
+    for part, layout in store.layout.parts.items():
+        found = record[layout.offset_bytes : layout.offset_bytes + layout.num_bytes]
+        np.testing.assert_array_equal(found, pack(weight_format, matrix_of(matrices, part)))
+    store.close()
+
+
 @pytest.mark.parametrize(("stated", "asked"), [(GPTQ, Q8), (GPTQ, Q4A), (AWQ, Q4)])
 def test_copy_that_would_gain_nothing_is_refused(
     tmp_path: Path, stated: dict[str, object], asked: WeightFormat

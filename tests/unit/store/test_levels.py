@@ -1,6 +1,7 @@
 """Matrices by GPTQ and AWQ: read bit for bit as the formula that their publishers give."""
 
 import contextlib
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,12 @@ from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ExpertId, TensorEntry
 from runtime.store.checkpoint import CheckpointStore
 from runtime.store.levels import level_pieces
-from tests.support.checkpoint_folders import Tensor
+from tests.support.checkpoint_folders import Tensor, tiny_tensors
 from tests.support.level_folders import (
     AWQ,
     GPTQ,
     GPTQ_ZEROS,
+    MODEL,
     STATED,
     Published,
     packed_tensors,
@@ -80,10 +82,11 @@ def both_ways(stated: Mapping[str, Any], own: Published) -> tuple[np.ndarray, np
     dense = level_entry(scheme, files.take, "w.weight", own.codes.shape)
     assert dense is not None
     assert dense.format is WeightFormat.F32
-    plain = b"".join(level_pieces(files, dense))
+    plain = b"".join(level_pieces(files, dense, dense.format))
     assert len(plain) == dense.num_bytes
     record_entry = as_expert(scheme, dense)
-    record = np.frombuffer(b"".join(level_pieces(files, record_entry)), np.uint8)
+    pieces = level_pieces(files, record_entry, record_entry.format)
+    record = np.frombuffer(b"".join(pieces), np.uint8)
     assert len(record) == record_entry.num_bytes
     values = unpack(record_entry.format, record, *own.codes.shape)
     return np.frombuffer(plain, np.float32).reshape(own.codes.shape), values
@@ -185,6 +188,47 @@ def test_folder_in_whole_levels_is_read_in_place(tmp_path: Path, kind: str) -> N
     room = memoryview(bytearray(1000))
     assert b"".join(map(bytes, store.tensor_pieces(entry, room))) == data.tobytes()
     store.close()
+
+
+@pytest.mark.parametrize("kind", sorted(STATED))
+@pytest.mark.parametrize("dtype", ["F16", "BF16", "F32"])
+def test_matrices_left_alone_stand_beside_those_in_levels_exactly(
+    tmp_path: Path, kind: str, dtype: str
+) -> None:
+    """One expert with one matrix that was left alone, one with all of them, one with none."""
+    matrices = published_matrices(STATED[kind])
+    other = ExpertId(0, 1)
+    plain = tiny_tensors(dataclasses.replace(MODEL, dtype=dtype))
+    left = {name for name in matrices if ".layers.0.mlp.experts.1." in name}
+    left.add(f"{PREFIX}.up_proj.weight")
+
+    def change(tensors: dict[str, Tensor]) -> None:
+        tensors.update({name: plain[name] for name in left})
+
+    kept = {name: own for name, own in matrices.items() if name not in left}
+    folder = write_levels(tmp_path / "m", STATED[kind], kept, change)
+    store = CheckpointStore(inspect_folder(str(folder)), prefers_direct=False)
+    for expert in (EXPERT, other, ExpertId(1, 0)):
+        record = np.full(store.layout.record_bytes, 0xA5, np.uint8)
+        store.read_expert(expert, record.data)
+        for part, layout in store.layout.parts.items():
+            name = f"model.layers.{expert.layer}.mlp.experts.{expert.expert}.{part}_proj.weight"
+            shape = (layout.rows, layout.columns)
+            expected = plain_values(plain[name]) if name in left else matrices[name].values()
+            data = record[layout.offset_bytes : layout.offset_bytes + layout.num_bytes]
+            assert layout.format is WeightFormat.F32
+            found = data.view(np.float32).reshape(shape)
+            np.testing.assert_array_equal(bits_of(found), bits_of(expected.reshape(shape)))
+    store.close()
+
+
+def plain_values(tensor: Tensor) -> np.ndarray:
+    """What the numbers of a plain tensor are in f32."""
+    dtype, _, data = tensor
+    if dtype == "BF16":
+        # The upper half of an f32.
+        data = b"".join(b"\0\0" + data[begin : begin + 2] for begin in range(0, len(data), 2))
+    return np.frombuffer(data, "<f2" if dtype == "F16" else "<f4").astype(np.float32)
 
 
 def spoiled(name: str, array: np.ndarray) -> Any:
