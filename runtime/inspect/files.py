@@ -86,8 +86,14 @@ def read_small(path: Path, max_bytes: int) -> bytes:
 
 def read_start(path: Path, num_bytes: int) -> bytes:
     """Return the first bytes of a file, fewer if it is shorter; fails like ``open_regular``."""
+    return read_range(path, 0, num_bytes)
+
+
+def read_range(path: Path, offset_bytes: int, num_bytes: int) -> bytes:
+    """Return the bytes from an offset on, fewer if the file ends; fails like ``open_regular``."""
     with open_regular(path) as file:
         try:
+            file.seek(offset_bytes)
             return file.read(num_bytes)
         except OSError as cause:
             raise unreadable(path, cause) from cause

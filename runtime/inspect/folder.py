@@ -30,7 +30,7 @@ from runtime.inspect.prepared import (
     find_prepared,
     model_of_copy,
 )
-from runtime.inspect.quantization import quantization_problems
+from runtime.inspect.quantization import order_problems, quantization_problems
 from runtime.inspect.report import describe_files, describe_spec, describe_weights
 from runtime.inspect.roles import Roles, assign_roles
 from runtime.inspect.scaled import packed_name, read_scheme
@@ -86,6 +86,7 @@ def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
     spec = _with_stored_head(spec, shards)
     schemes = read_scheme(config), read_levels(config)
     roles = assign_roles(family, spec, shards, *schemes) if family and spec else Roles()
+    problems += order_problems(config, roles.entries())
     problems += weight_problems(place, shards, roles)
     if not any(problem.code in _NEVER_RUNS for problem in problems):
         problems += tokenizer_problems(place.folder)

@@ -1,10 +1,13 @@
 """Weights published in whole levels with zeros, by GPTQ and AWQ: what is read of them, and why."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 from runtime.inspect.config import ConfigReader, spelled
 from runtime.inspect.families.base import Shape
+from runtime.inspect.files import read_range, unreadable
 from runtime.inspect.scaled import QUANTIZED_KEYS
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, LevelOrder, TensorEntry, WholeLevels, matrix_bytes
@@ -15,6 +18,7 @@ _WORDS = {"I32": WeightFormat.F32}
 _SCALES = {"F16": WeightFormat.F16}
 _WORD_BITS = 32
 _MAX_GROUP = 1 << 20
+_MAX_READ = 1 << 20
 _WEIGHT, _LEVELS = ".weight", ".qweight"
 _GPTQ_ZERO_OFFSETS = {None: 1, "gptq": 1, "gptq_v2": 0}
 """By ``checkpoint_format``, newer ``format``: the first version stores one less than is meant."""
@@ -56,6 +60,27 @@ def refused_variant(stated: Mapping[str, object]) -> str:
     """Return what it is about weights by GPTQ or AWQ that is not read, empty for other methods."""
     scheme = _scheme_of(stated)
     return scheme if isinstance(scheme, str) else ""
+
+
+def has_other_order(config: ConfigReader, entries: Iterable[TensorEntry]) -> bool:
+    """Whether columns are in the order of their weight, as a config may say, and groups are not.
+
+    Headers do not show it, so that the groups of the first matrix are read, a few kilobytes; those
+    of the others are looked at when they are read. A group of all columns has no order.
+    """
+    every = (config[key] for key in QUANTIZED_KEYS)
+    if not any(isinstance(stated, dict) and stated.get("desc_act") for stated in every):
+        return False
+    levels = next((entry.levels for entry in entries if entry.levels is not None), None)
+    if levels is None or levels.groups is None or not levels.group_columns:
+        return False
+    path, num_bytes = Path(levels.groups.file), min(levels.groups.num_bytes, _MAX_READ)
+    try:
+        data = read_range(path, levels.groups.offset_bytes, num_bytes)
+    except FileNotFoundError as cause:
+        raise unreadable(path, cause) from cause
+    numbers = struct.unpack(f"<{len(data) // 4}i", data[: len(data) // 4 * 4])
+    return any(number != column // levels.group_columns for column, number in enumerate(numbers))
 
 
 def levels_name(name: str) -> str:
@@ -112,8 +137,6 @@ def _gptq(stated: Mapping[str, object]) -> LevelScheme | str:
         return f"{spelled(bits)} bits"
     if not isinstance(is_centred, bool) or (bits == 8 and not is_centred):
         return f"sym {spelled(is_centred)} in {bits} bits"
-    if stated.get("desc_act"):
-        return "columns in another order (desc_act)"
     if not (version is None or isinstance(version, str)) or version not in _GPTQ_ZERO_OFFSETS:
         return f"checkpoint_format {spelled(version)}"
     if stated.get("is_marlin_format"):

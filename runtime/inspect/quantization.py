@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 
 from runtime.errors import LarderError
 from runtime.inspect.config import ConfigReader, spelled
-from runtime.inspect.levels import read_levels, refused_variant
+from runtime.inspect.levels import has_other_order, read_levels, refused_variant
 from runtime.inspect.scaled import QUANTIZED_KEYS, has_transforms, read_scheme
 from runtime.protocol.errors import ErrorCode
+from runtime.spec.tensors import TensorEntry
 
 READABLE = (
     "bf16, f16, f32, fp8 (e4m3) with block scales, compressed-tensors fp8 and int4,"
@@ -38,6 +39,12 @@ def quantization_problems(
         if file in names:
             yield _unsupported(method, file)
             return
+
+
+def order_problems(config: ConfigReader, entries: Iterable[TensorEntry]) -> Iterable[LarderError]:
+    """Yield an error naming the method if columns of weights are in another order than groups."""
+    if has_other_order(config, entries):
+        yield _unsupported("gptq with columns in another order (desc_act)", "found in a g_idx")
 
 
 def scale_problems(tensors: Mapping[str, object]) -> Iterable[LarderError]:

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from runtime.errors import LarderError
 from runtime.inspect.families.base import Family, PartPlace, Shape
@@ -45,6 +45,12 @@ class Roles:
     """How matrices in whole levels are published."""
     refused: set[str] = dataclasses.field(default_factory=set)
     """Needed tensors with which something is wrong, each noted once."""
+
+    def entries(self) -> Iterator[TensorEntry]:
+        """Yield all that were found, those of experts first."""
+        for parts in self.experts.values():
+            yield from parts.values()
+        yield from self.dense.values()
 
     def take(
         self,

@@ -127,7 +127,7 @@ def _check_groups(files: Reads, levels: WholeLevels, group_columns: int) -> None
         return
     groups = _read(files, levels.groups, np.uint32)
     if not np.array_equal(groups, np.arange(groups.size) // group_columns):
-        expected = f"groups of {group_columns} neighbours (desc_act is false)"
+        expected = f"groups of {group_columns} neighbours, as without desc_act"
         raise _mismatched(levels.groups, "columns in another order", expected)
 
 

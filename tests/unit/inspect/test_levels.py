@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.errors import LarderError
 from runtime.inspect.config import ConfigReader
 from runtime.inspect.folder import inspect_folder
-from runtime.inspect.levels import LevelScheme, levels_name, read_levels, refused_variant
+from runtime.inspect.levels import (
+    LevelScheme,
+    has_other_order,
+    levels_name,
+    read_levels,
+    refused_variant,
+)
 from runtime.inspect.quantization import READABLE
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.values import WeightFormat
@@ -38,6 +45,7 @@ from tests.support.level_folders import (
 
 INPUTS, OUTPUTS = LevelOrder.INPUTS, LevelOrder.OUTPUTS
 UP = "model.layers.1.mlp.experts.2.up_proj"
+QUERIES = "model.layers.0.self_attn.q_proj"
 
 
 def problems_of(folder: Path) -> list[ErrorReport]:
@@ -54,6 +62,7 @@ def problems_of(folder: Path) -> list[ErrorReport]:
         ({**GPTQ, "format": "gptq_v2"}, LevelScheme(INPUTS, 4, 32, 0, is_centred=True)),
         ({**GPTQ, "dynamic": {"-:.*down.*": {}}}, LevelScheme(INPUTS, 4, 32, 1, is_centred=True)),
         ({**GPTQ, "dynamic": None}, LevelScheme(INPUTS, 4, 32, 1, is_centred=True)),
+        ({**GPTQ, "desc_act": True}, LevelScheme(INPUTS, 4, 32, 1, is_centred=True)),
         (AWQ, LevelScheme(OUTPUTS, 4, 32)),
         (
             {"quant_method": "awq", "w_bit": 4, "q_group_size": 128, "version": "GEMM"},
@@ -78,7 +87,6 @@ def test_scheme_is_what_the_config_says(stated: object, scheme: LevelScheme | No
         ({**GPTQ, "bits": [4]}, "gptq with [4] bits"),
         ({**GPTQ_EIGHT, "sym": False}, "gptq with sym False in 8 bits"),
         ({**GPTQ, "sym": "yes"}, "gptq with sym yes in 4 bits"),
-        ({**GPTQ, "desc_act": True}, "gptq with columns in another order (desc_act)"),
         ({**GPTQ, "checkpoint_format": "marlin"}, "gptq with checkpoint_format marlin"),
         ({**GPTQ, "checkpoint_format": ["gptq"]}, "gptq with checkpoint_format [gptq]"),
         ({**GPTQ, "format": "marlin"}, "gptq (marlin) with checkpoint_format marlin"),
@@ -243,15 +251,70 @@ def test_spoiled_parts_are_named(
         assert problem.parameters["num_missing"] == 1
 
 
+def shuffled(stem: str) -> Change:
+    """The columns of a matrix, groups of 32, in the order of their weight."""
+
+    def change(tensors: dict[str, Tensor]) -> None:
+        dtype, shape, data = tensors[f"{stem}.g_idx"]
+        tensors[f"{stem}.g_idx"] = (dtype, shape, np.frombuffer(data, np.int32)[::-1].tobytes())
+
+    return change
+
+
+GATE = "model.layers.0.mlp.experts.0.gate_proj"
+ORDERED = {**GPTQ, "desc_act": True}
+
+
+def test_columns_in_another_order_are_refused_by_name(tmp_path: Path) -> None:
+    matrices = published_matrices(ORDERED)
+    folder = write_levels(tmp_path / "m", ORDERED, matrices, shuffled(GATE))
+    (problem,) = problems_of(folder)
+    assert problem.code is ErrorCode.QUANTIZATION_UNSUPPORTED
+    assert problem.parameters["method"] == "gptq with columns in another order (desc_act)"
+    assert problem.parameters["supported"] == READABLE
+
+
+def test_columns_of_the_dense_part_in_another_order_are_refused_by_name(tmp_path: Path) -> None:
+    """Where experts were left alone."""
+    matrices = {name: own for name, own in published_matrices(ORDERED).items() if "attn" in name}
+    folder = write_levels(tmp_path / "m", ORDERED, matrices, shuffled(QUERIES))
+    (problem,) = problems_of(folder)
+    assert problem.code is ErrorCode.QUANTIZATION_UNSUPPORTED
+
+
+@pytest.mark.parametrize("group_size", [32, -1])
+def test_columns_that_stayed_in_order_are_taken_although_config_says_otherwise(
+    tmp_path: Path, group_size: int
+) -> None:
+    """As where all columns share a scale, so that no order shows."""
+    stated = {**ORDERED, "group_size": group_size}
+    assert problems_of(write_levels(tmp_path / "m", stated, published_matrices(stated))) == []
+
+
+@pytest.mark.parametrize("stated", [{**AWQ, "desc_act": True}, ORDERED])
+def test_plain_and_other_weights_have_no_order(tmp_path: Path, stated: dict[str, Any]) -> None:
+    matrices = published_matrices(AWQ) if stated["quant_method"] == "awq" else {}
+    assert problems_of(write_levels(tmp_path / "m", stated, matrices)) == []
+
+
+def test_groups_in_a_file_that_went_away_are_an_error_of_that_file(tmp_path: Path) -> None:
+    inspection = inspect_folder(
+        str(write_levels(tmp_path / "m", ORDERED, published_matrices(ORDERED)))
+    )
+    (tmp_path / "m" / "model.safetensors").unlink()
+    config = ConfigReader({"quantization_config": ORDERED}, "config.json")
+    with pytest.raises(LarderError) as refused:
+        has_other_order(config, inspection.tensors.values())
+    assert refused.value.code is ErrorCode.FILE_UNREADABLE
+    assert "model.safetensors" in str(refused.value.parameters["file"])
+
+
 def test_folder_of_the_other_method_is_told_by_the_shapes(tmp_path: Path) -> None:
     """The words of both methods have other shapes, so that none is taken for the other."""
     folder = write_levels(tmp_path / "m", AWQ, published_matrices(AWQ))
     edit_json(folder / "config.json", quantization_config=dict(GPTQ))
     codes = {problem.code for problem in problems_of(folder)}
     assert codes == {ErrorCode.TENSOR_MISSING, ErrorCode.TENSOR_MISMATCHED}
-
-
-QUERIES = "model.layers.0.self_attn.q_proj"
 
 
 def with_bias(dtype: str, shape: tuple[int, ...], stem: str) -> Change:

@@ -262,6 +262,13 @@ def spoiled(name: str, array: np.ndarray) -> Any:
             "columns in another order",
         ),
         (
+            {**GPTQ, "desc_act": True},
+            "g_idx",
+            np.arange(64, dtype=np.int32)[::-1].copy() // 32,
+            ErrorCode.TENSOR_MISMATCHED,
+            "columns in another order",
+        ),
+        (
             GPTQ,
             "g_idx",
             np.full(64, -1, np.int32),
