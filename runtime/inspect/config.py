@@ -41,6 +41,12 @@ class ConfigReader:
     def __getitem__(self, name: str) -> object:
         return self.values.get(name)
 
+    def with_values(self, values: Mapping[str, object]) -> "ConfigReader":
+        """Return this config with fields laid over its own."""
+        laid = ConfigReader({**self.values, **values}, self.file)
+        laid.problems.extend(self.problems)
+        return laid
+
     def integer(
         self,
         *names: str,

@@ -30,7 +30,11 @@ from runtime.inspect.prepared import (
     find_prepared,
     model_of_copy,
 )
-from runtime.inspect.quantization import order_problems, quantization_problems
+from runtime.inspect.quantization import (
+    order_problems,
+    quantization_problems,
+    read_own_file,
+)
 from runtime.inspect.report import describe_files, describe_spec, describe_weights
 from runtime.inspect.roles import Roles, assign_roles
 from runtime.inspect.scaled import packed_name, read_scheme
@@ -79,9 +83,12 @@ def _inspect_place(place: Place, prepared_folder: str) -> Inspection:
     family = spec = None
     if not problems:
         config = with_text_part(config)
+        own = read_own_file(place, config)
+        config = config.with_values(own.values)
+        identity_values = {**identity_values, **own.values}
         family, spec, problems = _read_spec(place, config)
         readable = family.quant_methods if family else frozenset[str]()
-        problems += quantization_problems(config, place.names, readable)
+        problems += own.problems or quantization_problems(config, own.name, readable)
     shards = read_shards(place.folder, place.names)
     spec = _with_stored_head(spec, shards)
     schemes = read_scheme(config), read_levels(config)

@@ -1,10 +1,13 @@
 """Quantised checkpoints, told by name: what is not read is refused."""
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 
 from runtime.errors import LarderError
+from runtime.inspect.chat_files import optional_config
 from runtime.inspect.config import ConfigReader, spelled
 from runtime.inspect.levels import has_other_order, read_levels, refused_variant
+from runtime.inspect.place import Place
 from runtime.inspect.scaled import QUANTIZED_KEYS, has_transforms, read_scheme
 from runtime.protocol.errors import ErrorCode
 from runtime.spec.tensors import TensorEntry
@@ -13,17 +16,45 @@ READABLE = (
     "bf16, f16, f32, fp8 (e4m3) with block scales, compressed-tensors fp8 and int4,"
     " GPTQ (4 or 8 bits without desc_act), AWQ (4 bits, gemm)"
 )
-_METHOD_FILES = {"hf_quant_config.json": "modelopt", "quantize_config.json": "gptq"}
+_METHOD_FILES = {
+    "hf_quant_config.json": "modelopt",
+    "quantize_config.json": "gptq",
+    "quant_config.json": "awq",
+}
+"""Files that say what a config may leave out, and who writes them."""
 _PACKED = {".weight_packed": ".weight_scale", ".qweight": ".scales"}
 """Endings of packed weights and of the scales without which they mean nothing."""
 
 
-def quantization_problems(
-    config: ConfigReader, names: list[str], readable: frozenset[str] = frozenset()
-) -> Iterable[LarderError]:
-    """Yield an error naming the method if config or folder say that the weights are quantised.
+@dataclasses.dataclass(frozen=True, slots=True)
+class OwnFile:
+    """What a file of its own says of quantised weights, as a config would say it."""
 
-    Methods that are ``readable`` are those that the family of the config looks after itself.
+    name: str = ""
+    """Empty: there is none, or the config says it."""
+    values: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    problems: Sequence[LarderError] = ()
+
+
+def read_own_file(place: Place, config: ConfigReader) -> OwnFile:
+    """Return what a file says of the weights where the config says nothing."""
+    name = next((file for file in _METHOD_FILES if file in place.names), "")
+    if not name or any(config[key] for key in QUANTIZED_KEYS):
+        return OwnFile()
+    read, problems = optional_config(place.folder, name)
+    inner = read["quantization"]
+    stated = inner if isinstance(inner, dict) else read.values
+    values = {QUANTIZED_KEYS[0]: {"quant_method": _METHOD_FILES[name], **stated}}
+    return OwnFile(name, values, problems)
+
+
+def quantization_problems(
+    config: ConfigReader, file: str = "", readable: frozenset[str] = frozenset()
+) -> Iterable[LarderError]:
+    """Yield an error naming the method if a config says that the weights are in none we read.
+
+    ``file`` is what says so in its place. Methods that are ``readable`` are those that the family of
+    the config looks after itself.
     """
     if read_scheme(config) is not None or read_levels(config) is not None:
         return
@@ -33,11 +64,7 @@ def quantization_problems(
             return
         if stated:
             method = _method(stated) if isinstance(stated, dict) else spelled(stated)
-            yield _unsupported(method, f"{key} in config.json")
-            return
-    for file, method in _METHOD_FILES.items():
-        if file in names:
-            yield _unsupported(method, file)
+            yield _unsupported(method, file or f"{key} in config.json")
             return
 
 

@@ -26,8 +26,7 @@ def with_text_part(config: ConfigReader) -> ConfigReader:
         for name, value in inner.items()
         if name not in _OWN and not (value is None and config[name] is not None)
     }
-    laid = ConfigReader({**config.values, **stated}, config.file)
-    laid.problems.extend(config.problems)
+    laid = config.with_values(stated)
     outer_tie, tie = config["tie_word_embeddings"], stated.get("tie_word_embeddings")
     if None not in (outer_tie, tie) and outer_tie != tie:
         expected = f"{spelled(outer_tie)} as outside of {_TEXT}"

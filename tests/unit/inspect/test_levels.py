@@ -29,6 +29,7 @@ from tests.support.checkpoint_folders import (
     edit_json,
     tiny_tensors,
     write_checkpoint,
+    write_json,
     write_safetensors,
 )
 from tests.support.level_folders import (
@@ -120,6 +121,73 @@ def test_other_variants_are_refused_by_name(
     assert problem.code is ErrorCode.QUANTIZATION_UNSUPPORTED
     found = str(problem.parameters["method"]).replace("'", "")
     assert (found, problem.parameters["supported"]) == (method, READABLE)
+
+
+@pytest.mark.parametrize(
+    ("file", "stated", "method"),
+    [
+        ("quantize_config.json", GPTQ, {}),
+        ("quantize_config.json", AWQ, {"quant_method": "awq"}),
+        ("quant_config.json", AWQ, {}),
+        (
+            "quant_config.json",
+            {"zero_point": True, "q_group_size": 32, "w_bit": 4, "version": "GEMM"},
+            {},
+        ),
+    ],
+)
+def test_scheme_is_read_from_a_file_of_its_own(
+    tmp_path: Path, file: str, stated: Mapping[str, Any], method: dict[str, str]
+) -> None:
+    """As the tools of both methods wrote it before configs said it."""
+    written = {key: value for key, value in stated.items() if key != "quant_method"} | method
+    of_config = GPTQ if stated is GPTQ else AWQ
+    folder = write_levels(tmp_path / "m", of_config, published_matrices(of_config))
+    said = inspect_folder(str(folder))
+    edit_json(folder / "config.json", quantization_config=None)
+    write_json(folder / file, written)
+    inspection = inspect_folder(str(folder))
+    assert inspection.report.problems == []
+    assert inspection.experts == said.experts
+    assert inspection.tensors == said.tensors
+    edit_json(folder / file, damp_percent=0.1)
+    # A prepared copy belongs to what the file says.
+    assert inspect_folder(str(folder)).report.fingerprint != inspection.report.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("file", "written", "method"),
+    [
+        ("quantize_config.json", {**GPTQ, "bits": 3}, "gptq with 3 bits"),
+        ("quant_config.json", {"w_bit": 4, "version": "GEMV"}, "awq with version GEMV"),
+        ("quant_config.json", {"quant_method": "hqq"}, "hqq"),
+        ("hf_quant_config.json", {"quantization": {"quant_algo": "NVFP4"}}, "modelopt (NVFP4)"),
+        ("hf_quant_config.json", {"quantization": None}, "modelopt"),
+    ],
+)
+def test_other_scheme_in_a_file_of_its_own_is_refused_by_name(
+    tmp_path: Path, file: str, written: dict[str, Any], method: str
+) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    write_json(folder / file, written)
+    (problem,) = problems_of(folder)
+    assert problem.code is ErrorCode.QUANTIZATION_UNSUPPORTED
+    assert str(problem.parameters["method"]).replace("'", "") == method
+    assert problem.detail == file
+
+
+def test_file_of_its_own_is_not_read_where_the_config_says_it(tmp_path: Path) -> None:
+    folder = write_levels(tmp_path / "m", GPTQ, published_matrices(GPTQ))
+    (folder / "quantize_config.json").write_text("no JSON")
+    assert problems_of(folder) == []
+
+
+def test_file_of_its_own_that_is_no_json_is_named(tmp_path: Path) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    (folder / "quantize_config.json").write_text("<html>")
+    problem = problems_of(folder)[0]
+    assert problem.code is ErrorCode.FILE_INVALID
+    assert "quantize_config.json" in str(problem.parameters["file"])
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
