@@ -53,8 +53,8 @@ def quantization_problems(
 ) -> Iterable[LarderError]:
     """Yield an error naming the method if a config says that the weights are in none we read.
 
-    ``file`` is what says so in its place. Methods that are ``readable`` are those that the family of
-    the config looks after itself.
+    ``file`` is what says so in its place. Methods that are ``readable`` are those that the family
+    of the config looks after itself.
     """
     if read_scheme(config) is not None or read_levels(config) is not None:
         return

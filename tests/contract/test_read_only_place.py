@@ -1,4 +1,4 @@
-"""``larderctl prepare`` into a place that cannot be written to."""
+"""``larderctl`` where nothing can be written: the place of a copy, and the model itself."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.checkpoint_folders import TinyModel, write_checkpoint
-from tests.support.read_only import make_unwritable, where_unwritable
+from tests.support.read_only import make_unwritable, where_read_only, where_unwritable
 from tests.support.runtime_process import ROOT, TIMEOUT_S
 
 PREPARE = (sys.executable, "-m", "runtime.cli", "prepare")
@@ -62,3 +62,39 @@ def test_prepare_where_nothing_can_be_written_has_its_code_in_json(
     assert error["code"] == "disk_not_writable"
     assert error["parameters"]["folder"] == str(closed)
     assert error["parameters"]["reason"] in ("Read-only file system", "Permission denied")
+
+
+@POSIX
+@pytest.mark.parametrize(
+    "command", [("inspect", "--json"), ("chat", "--json", "--prompt", "a", "--max-tokens", "4")]
+)
+def test_model_on_a_read_only_drive_is_used_where_it_lies(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("LARDER_HOME", str(tmp_path / "home"))
+    before = sorted(path.name for path in model.iterdir())
+    touched = subprocess.run(
+        where_read_only(model, ["touch", str(model / "new"), str(model / "config.json")]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert touched.returncode != 0
+    assert touched.stderr.count("Read-only") == 2 or touched.stderr.count("Permission denied") == 2
+    name, *more = command
+    ended = subprocess.run(
+        where_read_only(model, [sys.executable, "-m", "runtime.cli", name, str(model), *more]),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+    document = json.loads(ended.stdout)
+    if name == "inspect":
+        assert document["problems"] == []
+    else:
+        assert document["generated_tokens"] > 0
+    assert sorted(path.name for path in model.iterdir()) == before

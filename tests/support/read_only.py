@@ -26,8 +26,27 @@ def where_unwritable(folder: Path, command: Sequence[str]) -> tuple[str, ...]:
     """
     if os.geteuid() != 0:
         return tuple(command)
+    return _where_mounted(f"mount -t tmpfs -o ro none {shlex.quote(str(folder))}", command)
+
+
+def where_read_only(folder: Path, command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command for which that folder, with all that it holds, lies on a read-only drive.
+
+    For root it does; for others everything in it is closed, which it stays.
+    """
+    if os.geteuid() != 0:
+        for inner, _, names in os.walk(folder):
+            for name in names:
+                Path(inner, name).chmod(0o444)
+            Path(inner).chmod(0o555)
+        return tuple(command)
     there = shlex.quote(str(folder))
-    mount = f"mount -t tmpfs -o ro none {there}"
+    bind = f"mount --bind {there} {there} && mount -o remount,bind,ro {there}"
+    return _where_mounted(bind, command)
+
+
+def _where_mounted(mount: str, command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command that runs behind a mount which nobody else sees."""
     if subprocess.run([*_APART, "sh", "-c", mount], capture_output=True, check=False).returncode:
         pytest.skip("root writes into every folder here, and may mount nothing")
     # What is put after the command reaches it as "$@".
