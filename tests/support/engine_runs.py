@@ -122,8 +122,3 @@ def ignore_load_progress(stage: LoadStage, done_bytes: int, total_bytes: int) ->
 def user(text: str) -> ChatMessage:
     """Return what a person typed."""
     return ChatMessage(role=Role.USER, text=text)
-
-
-def ignore_load_progress(stage: LoadStage, done_bytes: int, total_bytes: int) -> None:
-    """Take progress and do nothing with it."""
-    assert 0 <= done_bytes <= total_bytes, stage
