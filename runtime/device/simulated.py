@@ -4,13 +4,13 @@ It computes with the processor's own kernels, so that answers are the same to th
 figures are those of no real card.
 """
 
-import time
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import torch
 
 from runtime.device.link import Link, LinkEvent
+from runtime.hardware.pace import Pace, PaceClock
 from runtime.memory.ledger import Ledger
 from runtime.memory.slot_arena import SlotArena
 from runtime.protocol.plan import MemoryPart
@@ -18,28 +18,6 @@ from runtime.protocol.plan import MemoryPart
 T = TypeVar("T")
 PIECE_BYTES = 256 * 1024
 """The link is held back after each piece of this size."""
-
-
-class LinkClock(Protocol):
-    """Time as the link of a simulated device lives it."""
-
-    def now_s(self) -> float:
-        """Return monotonic seconds."""
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-
-
-class RealClock:
-    """The time of this PC."""
-
-    def now_s(self) -> float:
-        """Return monotonic seconds."""
-        return time.perf_counter()
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        time.sleep(seconds)
 
 
 class SimulatedArena:
@@ -91,14 +69,12 @@ class SimulatedDevice:
         name: str,
         budget_bytes: int,
         link_bytes_per_s: float,
-        clock: LinkClock | None = None,
+        clock: PaceClock | None = None,
     ) -> None:
         self.device = device
         self.name = name
         self.ledger = Ledger(budget_bytes)
-        self._bytes_per_s = link_bytes_per_s
-        self._clock = RealClock() if clock is None else clock
-        self._free_at_s = 0.0
+        self._pace = Pace(link_bytes_per_s, clock)
         self._link = Link(self._move_piece, PIECE_BYTES)
         self._arenas: list[SimulatedArena] = []
 
@@ -139,10 +115,4 @@ class SimulatedDevice:
 
     def _move_piece(self, source: torch.Tensor, target: torch.Tensor) -> None:
         """Copy a piece, no sooner than the link's speed allows; called by the link's thread."""
-        clock = self._clock
-        begin_s = max(clock.now_s(), self._free_at_s)
-        self._free_at_s = begin_s + source.numel() / self._bytes_per_s
-        target.copy_(source)
-        left_s = self._free_at_s - clock.now_s()
-        if left_s > 0:
-            clock.sleep(left_s)
+        self._pace.move(source.numel(), lambda: target.copy_(source))

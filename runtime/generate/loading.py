@@ -30,6 +30,7 @@ from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import STORED_BITS, ExpertPart
 from runtime.store.base import ExpertStore
 from runtime.store.open import open_store
+from runtime.store.throttled import throttled
 from runtime.telemetry.expert_tally import ExpertTally
 from runtime.telemetry.recorder import Counters
 from runtime.tokenizer.chat import ChatTokenizer
@@ -142,7 +143,7 @@ def load_parts(
     with contextlib.ExitStack() as stack:
         tokenizer = ChatTokenizer.load(plan.model_folder)
         cancel.check()
-        store = open_store(inspection, plan.store_folder)
+        store = throttled(open_store(inspection, plan.store_folder))
         stack.callback(store.close)
         if store.layout[ExpertPart.GATE].format is not plan.expert_format:
             raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)

@@ -142,8 +142,16 @@ def _profiled_drive(drive: DriveReport, profile: MachineProfile) -> DriveReport:
         drive,
         total_bytes=total,
         free_bytes=min(drive.free_bytes, total) if free is None else free,
-        read_bytes_per_s=_stated_or(profile.drive_read_bytes_per_s, drive.read_bytes_per_s),
+        read_bytes_per_s=_profiled_rate(drive.read_bytes_per_s, profile),
     )
+
+
+def _profiled_rate(measured: Measured | None, profile: MachineProfile) -> Measured | None:
+    """Return the stated rate; without one what was measured, or less where reads are held back."""
+    stated, most = profile.drive_read_bytes_per_s, profile.drive_most_bytes_per_s
+    if stated is None and most is not None and (measured is None or measured.value > most):
+        stated = most
+    return _stated_or(stated, measured)
 
 
 def _drive_report(folder: str | os.PathLike[str], rates: RateCache | None) -> DriveReport | None:

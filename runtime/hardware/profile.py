@@ -44,6 +44,7 @@ class MachineProfile:
     drive_total_bytes: int | None = None
     drive_free_bytes: int | None = None
     drive_read_bytes_per_s: float | None = None
+    drive_most_bytes_per_s: float | None = None
     num_physical_cores: int | None = None
     devices: tuple[SimulatedDevice, ...] = ()
 
@@ -76,6 +77,7 @@ def load_profile(path: str) -> MachineProfile:
         drive_total_bytes=drive.gib("total_gib"),
         drive_free_bytes=drive.gib("free_gib"),
         drive_read_bytes_per_s=drive.gb_per_s("read_gb_per_s"),
+        drive_most_bytes_per_s=drive.gb_per_s("most_gb_per_s"),
         num_physical_cores=top.count("num_physical_cores"),
         devices=tuple(
             _device(section, index) for index, section in enumerate(top.sections("devices"))
@@ -86,6 +88,7 @@ def load_profile(path: str) -> MachineProfile:
     _refuse_more("ram.available_gib", profile.ram_available_bytes, profile.ram_total_bytes)
     _refuse_more("ram.limit_gib", profile.ram_limit_bytes, profile.ram_total_bytes)
     _refuse_more("drive.free_gib", profile.drive_free_bytes, profile.drive_total_bytes)
+    _refuse_faster_reads(profile)
     return profile
 
 
@@ -115,6 +118,13 @@ def _refuse(
         found=str(found)[:300],
         expected=expected,
     ) from cause
+
+
+def _refuse_faster_reads(profile: MachineProfile) -> None:
+    read, most = profile.drive_read_bytes_per_s, profile.drive_most_bytes_per_s
+    if read is not None and most is not None and read > most:
+        expected = f"at most drive.most_gb_per_s, {most / _GB_PER_S:g}"
+        _refuse("drive.read_gb_per_s", f"{read / _GB_PER_S:g} GB/s", expected)
 
 
 def _refuse_more(field: str, part_bytes: int | None, whole_bytes: int | None) -> None:

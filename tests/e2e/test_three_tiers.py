@@ -49,9 +49,11 @@ def profile(tmp_path: Path, demo_folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
-def roomy_profile(profile: Path, demo_folder: Path) -> Path:
-    """The same card beside RAM for all experts, so that the slider reaches further."""
-    return write_card_profile(profile, demo_folder, ram_part=1.0)
+def slow_drive_profile(profile: Path, demo_folder: Path) -> Path:
+    """The same card beside RAM for all experts, and a drive that is slow on every PC."""
+    return write_card_profile(
+        profile, demo_folder, ram_part=1.0, drive_gb_per_s=0.25, is_drive_held=True
+    )
 
 
 @pytest.fixture
@@ -178,7 +180,7 @@ def test_monitor_shows_three_tiers_that_move_with_the_slider(window: WindowDrive
     assert shown_by_tier(window, view)[Tier.VRAM] > after[Tier.VRAM]
 
 
-@pytest.mark.usefixtures("roomy_profile")
+@pytest.mark.usefixtures("slow_drive_profile")
 def test_drive_warning_appears_at_a_small_budget_and_goes_at_a_large_one(
     window: WindowDriver,
 ) -> None:
@@ -191,7 +193,9 @@ def test_drive_warning_appears_at_a_small_budget_and_goes_at_a_large_one(
     window.qtbot.waitUntil(lambda: program.monitor.drive.warning is not None, timeout=ANSWER_MS)
     window.qtbot.waitUntil(program.window.strip.drive_button.isVisible, timeout=START_MS)
     window.qtbot.waitUntil(view.warning.isVisible, timeout=START_MS)
+    program.chat.stop()
     window.wait_for_answer()
+    assert program.monitor.drive.warning is not None
     press_on(window, view, slider, Qt.Key.Key_End)
     assert experts_by_tier(window)[Tier.DRIVE] == 0
     window.send(STORY)

@@ -28,11 +28,13 @@ def write_card_profile(
     ram_part: float = 1 / 3,
     link_gb_per_s: float = 4.0,
     drive_gb_per_s: float = 0.5,
+    is_drive_held: bool = False,
 ) -> Path:
     """Write a profile under which the exact plan of a model has three tiers, and return its path.
 
     The simulated card holds the dense part, the context that the planner chooses by itself, and
-    ``vram_part`` of the routed experts; RAM holds ``ram_part`` of them.
+    ``vram_part`` of the routed experts; RAM holds ``ram_part`` of them. A drive that is held reads
+    really no faster than stated.
     """
     facts = facts_of(model_folder)
     whole = _exact_plan(facts, Budgets())
@@ -53,7 +55,7 @@ def write_card_profile(
             "total_gib": TOTAL_GIB,
             "available_gib": (ram_bytes + BASE_BYTES + RESERVE_BYTES) / GIB,
         },
-        "drive": {"read_gb_per_s": drive_gb_per_s},
+        "drive": {"most_gb_per_s" if is_drive_held else "read_gb_per_s": drive_gb_per_s},
         "devices": [
             {
                 "name": "Simulated card",

@@ -11,22 +11,9 @@ from runtime.device.simulated import SimulatedDevice
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
+from tests.support.still_clock import StillClock
 
 MIB = 1024 * 1024
-
-
-class StillClock:
-    """Time that passes only where somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.time_s = 100.0
-
-    def now_s(self) -> float:
-        return self.time_s
-
-    def sleep(self, seconds: float) -> None:
-        assert seconds > 0
-        self.time_s += seconds
 
 
 def test_simulated_link_takes_the_time_that_its_speed_says() -> None:

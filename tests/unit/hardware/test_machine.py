@@ -94,6 +94,23 @@ def test_describe_machine_profile_replaces_what_it_states(tmp_path: Path) -> Non
     assert device.link_bytes_per_s.method == "profile"
 
 
+@pytest.mark.parametrize(
+    ("stated", "measured", "told"), [(0.2, None, 0.2), (0.2, 3.0, 0.2), (5.0, 3.0, 3.0)]
+)
+def test_describe_machine_drive_reads_no_faster_than_it_is_let(
+    tmp_path: Path, stated: float, measured: float | None, told: float
+) -> None:
+    path = write_profile(tmp_path, {"drive": {"most_gb_per_s": stated}})
+    cache = RateCache(tmp_path / "rates.json")
+    drive = drive_of(tmp_path)
+    assert drive is not None
+    if measured is not None:
+        cache.record(drive_key(drive.mount_point), measured * 1e9, "uncached reads")
+    report = describe_machine([tmp_path], {MACHINE_VARIABLE: path}, rates_path=cache.path)
+    assert report.drives[0].read_bytes_per_s is not None
+    assert report.drives[0].read_bytes_per_s.value == told * 1e9
+
+
 def test_describe_machine_simulated_card_lies_in_ram(tmp_path: Path) -> None:
     card = {"total_gib": 2, "free_gib": 1.5}
     path = write_profile(tmp_path, {"ram": {"total_gib": 2}, "devices": [card]})
@@ -244,6 +261,7 @@ def test_load_profile_devices_have_defaults(tmp_path: Path) -> None:
         ({"ram": {"total_gib": True}}, "ram.total_gib", "true"),
         ({"ram": {"total_gib": -1}}, "ram.total_gib", "-1"),
         ({"ram": {"read_gb_per_s": 0}}, "ram.read_gb_per_s", "0"),
+        ({"drive": {"read_gb_per_s": 2, "most_gb_per_s": 1}}, "drive.read_gb_per_s", "2 GB/s"),
         ({"ram": {"total_gib": 1e9}}, "ram.total_gib", "1e+09"),
         ({"ram": {"total_gib": float("nan")}}, "ram.total_gib", "nan"),
         ({"num_physical_cores": 1.5}, "num_physical_cores", "1.5"),
