@@ -99,6 +99,9 @@ def test_reads_that_fail_on_the_way_are_translated(
         def fileno(self) -> int:
             raise OSError(5, "Input/output error")
 
+        def seek(self, offset_bytes: int) -> int:
+            return offset_bytes
+
         def read(self, num_bytes: int) -> bytes:
             raise OSError(5, "Input/output error")
 
