@@ -109,10 +109,11 @@ def _packages(environment: Environment) -> bool:
     if not environment.executable.exists() or version_of(environment.executable) != version:
         _create(environment, base)
     python = environment.executable
-    pip: list[str | Path] = [python, "-m", "pip", "install", "-qq"]
+    # Most modules of the packages are never imported: Python makes bytecode of those that are.
+    pip: list[str | Path] = [python, "-m", "pip", "install", "-qq", "--no-compile"]
     with timed(f"installing the packages of {environment.folder}"):
         if "engine" in environment.extras:
-            torch_build.install(python, CONSTRAINTS)
+            torch_build.install(pip, CONSTRAINTS)
         wanted = [*requirements(environment.extras), *_BUILD_BACKEND]
         run([*pip, "-c", CONSTRAINTS, *wanted], "A package could not be installed")
         if "engine" in environment.extras:

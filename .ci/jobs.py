@@ -88,12 +88,18 @@ JOBS: tuple[Job, ...] = (
     Job(
         "pure",
         PURE,
-        (*_PURE_UNITS, "tests/protocol/*", "tests/hostile/*", "tests/golden/*", "tests/traces/*"),
+        (*_PURE_UNITS, "tests/protocol/*", "tests/hostile/*", "tests/golden/*"),
         covered=("runtime.plan", "runtime.policy", "runtime.store.coalesce", "runtime.protocol",
                  "runtime.inspect"),
         num_workers=2,
     ),
-    Job("runtime-cpu", RUNTIME, (*_TORCH_UNITS, "tests/contract/*"), num_workers=2),
+    # Real traces are long: they are replayed where no line is counted.
+    Job(
+        "runtime-cpu",
+        RUNTIME,
+        (*_TORCH_UNITS, "tests/contract/*", "tests/traces/*"),
+        num_workers=2,
+    ),
     Job(
         "gui",
         GUI,

@@ -13,7 +13,7 @@ import platform
 import re
 import shutil
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from console import ROOT, CommandError, output_of, run, say
@@ -52,24 +52,16 @@ def has_nvidia_driver() -> bool:
     return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidiactl").exists()
 
 
-def install(python: Path, constraints: Path) -> None:
+def install(pip: Sequence[str | Path], constraints: Path) -> None:
     """Put the meant build into an environment, without its dependencies.
 
-    pip is asked first what it would take as it is configured; only when that is another build is
-    the source in installers/sources.toml used.
+    ``pip`` is the command that installs there; its first word is the interpreter. pip is asked
+    first what it would take as it is configured; only when that is another build is the source in
+    installers/sources.toml used.
     """
     build = meant()
-    command: list[str | Path] = [
-        python,
-        "-m",
-        "pip",
-        "install",
-        "-qq",
-        "--no-deps",
-        "-c",
-        constraints,
-        "torch",
-    ]
+    command: list[str | Path] = [*pip, "--no-deps", "-c", constraints, "torch"]
+    python = pip[0]
     served = _served(python, constraints)
     failure = f"torch for {build} could not be installed"
     if build in ("any", served):
@@ -81,7 +73,7 @@ def install(python: Path, constraints: Path) -> None:
     run([*command, "-i", source], failure + hint)
 
 
-def _served(python: Path, constraints: Path) -> str:
+def _served(python: str | Path, constraints: Path) -> str:
     """Which build pip would install as it is configured, by name and requirements of the file."""
     status, text = output_of(
         [

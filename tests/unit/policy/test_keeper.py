@@ -62,6 +62,7 @@ def test_keeper_any_steps_and_totals_residents_are_those_who_came_and_did_not_le
             keeper.grow(total, NUM_EXPERTS, now)
         keeper.check()
         assert sum(keeper.slots) == total
+        assert keeper.num_all_free == total - sum(map(len, residents))
         assert all(keeper.residents(index) == kept for index, kept in enumerate(residents))
 
 
