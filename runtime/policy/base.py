@@ -56,6 +56,9 @@ class RankingPolicy(Policy, Protocol):
     def worth(self, expert: int, now: int) -> float:
         """Return what it is worth that an expert is resident; higher stays longer."""
 
+    def lowest(self, locked: Container[int], now: int) -> tuple[float, int] | None:
+        """Return worth and number of the ``victim``; None if all are locked."""
+
 
 PolicyFactory = Callable[[int], Policy]
 """Makes the policy of one layer from its number of slots."""

@@ -5,12 +5,17 @@ A new policy is one file and one line here.
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from runtime.policy.admission import SecondTouch
 from runtime.policy.base import Policy
 from runtime.policy.clairvoyant import ClairvoyantPolicy
 from runtime.policy.expected import ExpectedUsePolicy
 from runtime.policy.fixed import NonePolicy, StaticPolicy
+from runtime.policy.foretold import ForetoldUse
 from runtime.policy.frequency import DecayedPolicy, LfuPolicy
 from runtime.policy.lru import LruPolicy
 from runtime.policy.recency import LfruPolicy, Lru2Policy
@@ -31,6 +36,13 @@ class LayerFacts:
     """What each step will need; only a replay knows."""
 
 
+class Foreteller(Protocol):
+    """Tells the policies of all layers their next steps, which saves time and decides nothing."""
+
+    def foretell(self, needs: npt.NDArray[np.integer]) -> None:
+        """Tell each policy what its next step will need: distinct experts, [layers, experts]."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class PolicyKind:
     """One kind of policy: its name, one line about it, and how to make it for a layer."""
@@ -43,9 +55,17 @@ class PolicyKind:
     """Whether layers exchange slots, the policy being a ranking one."""
     max_age_steps: int = 4
     """How long an exchange trusts what it knows of a layer."""
+    foreteller: Callable[[Sequence[Policy]], Foreteller] | None = None
+    """From the policies of all layers, who tells them a step of all layers at once."""
 
 
 DEFAULT_POLICY = "expected-shared"
+
+
+def _foretold_use(policies: Sequence[Policy]) -> Foreteller:
+    """Return who tells policies of expected use their steps."""
+    return ForetoldUse(cast("Sequence[ExpectedUsePolicy]", policies))
+
 
 _KINDS = (
     PolicyKind("none", "keeps nobody", lambda slots, _: NonePolicy(slots)),
@@ -76,12 +96,14 @@ _KINDS = (
         "expected",
         "shares at three paces, and who follows whom",
         lambda slots, facts: ExpectedUsePolicy(slots, facts.num_experts),
+        foreteller=_foretold_use,
     ),
     PolicyKind(
         "expected-shared",
         "the same, layers exchanging slots",
         lambda slots, facts: ExpectedUsePolicy(slots, facts.num_experts),
         is_shared=True,
+        foreteller=_foretold_use,
     ),
     PolicyKind(
         "clairvoyant",

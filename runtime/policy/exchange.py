@@ -1,15 +1,14 @@
 """One set of slots for all layers: who gives a slot to whom while the model runs."""
 
-import dataclasses
 from collections.abc import Container, Sequence
+from typing import NamedTuple
 
 from runtime.policy.base import RankingPolicy
 
 _NOBODY = float("inf")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Eviction:
+class Eviction(NamedTuple):
     """The expert of a layer that would leave so that another one can come."""
 
     layer_index: int
@@ -34,7 +33,7 @@ class SlotExchange:
         self._max_age_steps = max_age_steps
         self._ages = [0] * len(self._policies)
         self._slots = [0] * len(self._policies)
-        self._lowest: list[Eviction | None] = [None] * len(self._policies)
+        self._experts = [-1] * len(self._policies)
         self._worths = [_NOBODY] * len(self._policies)
 
     def note_step(self, layer_index: int, now: int) -> None:
@@ -47,38 +46,35 @@ class SlotExchange:
         """Note that the slots or residents of a layer changed."""
         self._ages[layer_index] = 0
         self._slots[layer_index] = num_slots
-        lowest = self._look_up(layer_index, (), now) if num_slots > self._min_slots else None
-        self._lowest[layer_index] = lowest
-        self._worths[layer_index] = _NOBODY if lowest is None else lowest.worth
+        if num_slots > self._min_slots:
+            lowest = self._policies[layer_index].lowest((), now)
+            if lowest is not None:
+                self._worths[layer_index], self._experts[layer_index] = lowest
+                return
+        self._worths[layer_index] = _NOBODY
 
     def victim(self, layer_index: int, locked: Container[int], now: int) -> Eviction | None:
         """Return who leaves for an expert of a layer; never a locked one of that layer."""
-        own = self._look_up(layer_index, locked, now)
-        own_worth = _NOBODY if own is None else own.worth
+        own = self._policies[layer_index].lowest(locked, now)
+        own_worth = _NOBODY if own is None else own[0]
         worths = self._worths
         kept, worths[layer_index] = worths[layer_index], _NOBODY
-        lowest = own
+        lowest = None if own is None else Eviction(layer_index, own[1], own_worth)
         while (best := min(worths)) < own_worth:
             giver = worths.index(best)
             self.note_change(giver, self._slots[giver], now)
             if worths[giver] <= best:
-                lowest = self._lowest[giver]
+                lowest = Eviction(giver, self._experts[giver], worths[giver])
                 break
         worths[layer_index] = kept
         return lowest
 
     def lowest(self) -> Eviction | None:
         """Return who was worth least of all layers when they were looked up last."""
-        return self._lowest[self._worths.index(min(self._worths))]
+        worth = min(self._worths)
+        giver = self._worths.index(worth)
+        return None if worth == _NOBODY else Eviction(giver, self._experts[giver], worth)
 
     def admits(self, layer_index: int, expert: int, victim: Eviction, now: int) -> bool:
         """Return whether an expert of a layer is worth more than the victim."""
         return self._policies[layer_index].worth(expert, now) > victim.worth
-
-    def _look_up(self, layer_index: int, locked: Container[int], now: int) -> Eviction | None:
-        """Return who would leave a layer."""
-        policy = self._policies[layer_index]
-        expert = policy.victim(locked, now)
-        if expert is None:
-            return None
-        return Eviction(layer_index, expert, policy.worth(expert, now))

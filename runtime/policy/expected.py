@@ -1,15 +1,15 @@
 """The default: keep the experts that are most likely to be needed next."""
 
 import dataclasses
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from runtime.policy.ranked import RankedPolicy
 
-_Floats = npt.NDArray[np.float32]
-_MAX_UNIT = 1e12
+Floats = npt.NDArray[np.float32]
+MAX_UNIT = 1e12
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,6 +24,16 @@ class Expectation:
     """What it counts that an expert often follows those that are needed now."""
     follower_rate: float = 0.03
     """How much of what is known of followers a step replaces, once enough is known."""
+
+
+@dataclasses.dataclass(slots=True)
+class Foretold:
+    """What a policy was told of its next step; of no step if there are no needs."""
+
+    needs: list[int] | None = None
+    worths: Floats | None = None
+    lowest: tuple[float, int] | None = None
+    """Worth and number of the resident that would leave then, while that is known."""
 
 
 class ExpectedUsePolicy(RankedPolicy):
@@ -48,55 +58,96 @@ class ExpectedUsePolicy(RankedPolicy):
         super().__init__(num_slots)
         chosen = Expectation() if expectation is None else expectation
         num_paces = len(chosen.decays)
-        self._num_experts = num_experts
-        self._decays: _Floats = np.array(chosen.decays, np.float32)
-        self._factors: _Floats = np.array(chosen.weights, np.float32) * (1 - self._decays)
+        self.num_experts = num_experts
+        self.expectation = chosen
+        self._decays: Floats = np.array(chosen.decays, np.float32)
+        self._factors: Floats = np.array(chosen.weights, np.float32) * (1 - self._decays)
         self._follower_weight = chosen.follower_weight
         self._follower_rate = chosen.follower_rate
         self._max_to_learn = num_experts // 2
-        self._units: _Floats = np.ones(num_paces, np.float32)
-        self._grown: _Floats = np.zeros((num_paces, num_experts), np.float32)
-        self._row_units: _Floats = np.ones(num_experts, np.float32)
-        self._followers: _Floats = np.zeros((num_experts, num_experts), np.float32)
+        self._units: Floats = np.ones(num_paces, np.float32)
+        self._grown: Floats = np.zeros((num_paces, num_experts), np.float32)
+        self._row_units: Floats = np.ones(num_experts, np.float32)
+        self._followers: Floats = np.zeros((num_experts, num_experts), np.float32)
         # The same bytes in one dimension, where places are found faster.
         self._flat_grown = self._grown.reshape(-1)
         self._flat_followers = self._followers.reshape(-1)
         self._first_of_pace = np.arange(num_paces)[:, None] * num_experts
         self._num_seen = [0] * num_experts
-        self._absent: _Floats = np.full(num_experts, np.inf, np.float32)
+        self._absent: Floats = np.full(num_experts, np.inf, np.float32)
         self._before: list[int] = []
-        self._worths: _Floats | None = None
+        self._worths: Floats | None = None
+        self._foretold: Foretold | None = None
 
     def worth(self, expert: int, now: int) -> float:
         """Return the expected use; it has no unit, but the same meaning in every layer."""
-        return float(self._all_worths()[expert])
+        return self._all_worths().item(expert)
 
-    def victim(self, locked: Container[int], now: int) -> int | None:
-        """Return the unlocked expert of the lowest worth, or None."""
-        ranks = self._all_worths() + self._absent
-        for _ in range(len(self._residents)):
-            lowest = int(ranks.argmin())
-            if lowest not in locked:
-                return lowest
-            ranks[lowest] = np.inf
-        return None
+    def expect(self, absent: Floats) -> None:
+        """Hear that the worths of each step will come with it, by ``foretell``.
+
+        ``absent`` is where the policy keeps from now on who is absent: infinity for these, else 0.
+        Nothing must have been needed yet.
+        """
+        if self._step:
+            raise ValueError("what was needed before cannot be foretold any more")
+        absent[:] = self._absent
+        self._absent = absent
+        self._foretold = Foretold()
+
+    def foretell(self, needs: list[int], worths: Floats, lowest: tuple[float, int]) -> None:
+        """Hear what the next step will need, and worths and the lowest of the residents then."""
+        foretold = self._foretold
+        assert foretold is not None, "a policy that expects to be told"
+        foretold.needs = needs
+        foretold.worths = worths
+        foretold.lowest = lowest if self._residents else None
 
     def preload(self, expert: int) -> None:
         """Note that an expert became resident that nobody needed yet."""
         super().preload(expert)
-        self._absent[expert] = 0
+        if self._foretold is not None:
+            self._foretold.lowest = None
 
     def remove(self, expert: int) -> None:
         """Note that an expert is no longer resident."""
         super().remove(expert)
         self._absent[expert] = np.inf
+        foretold = self._foretold
+        if foretold is not None and foretold.lowest is not None and foretold.lowest[1] == expert:
+            foretold.lowest = None
 
-    def _all_worths(self) -> _Floats:
+    def need(self, experts: Iterable[int], now: int) -> None:
+        """Note distinct experts that a computation needs, resident or not."""
+        if self._foretold is None or now == self._now:
+            super().need(experts, now)
+        else:
+            self._begin_foretold(self._foretold, list(experts), now)
+
+    def _take_slot(self, expert: int) -> None:
+        super()._take_slot(expert)
+        self._absent[expert] = 0
+
+    def _find_lowest(self, locked: Container[int], now: int) -> tuple[float, int] | None:
+        """Look up worth and number of the unlocked expert of the lowest worth."""
+        worths = self._all_worths()
+        ranks = worths + self._absent
+        for number in range(len(self._residents)):
+            expert = int(ranks.argmin())
+            if expert not in locked:
+                lowest = (worths.item(expert), expert)
+                if not number:
+                    self._lowest = lowest
+                return lowest
+            ranks[expert] = np.inf
+        return None
+
+    def _all_worths(self) -> Floats:
         """Return the worth of every expert, computed once after each change."""
         if self._worths is None:
             # Sums of fixed order, so that every machine decides alike.
             scales = self._factors / self._units
-            worths: _Floats = np.add.reduce(self._grown * scales[:, None], axis=0)
+            worths: Floats = np.add.reduce(self._grown * scales[:, None], axis=0)
             if self._needed:
                 needed = list(self._needed)
                 rates = self._follower_weight / len(needed) / self._row_units.take(needed)
@@ -106,6 +157,17 @@ class ExpectedUsePolicy(RankedPolicy):
             self._worths = worths
         return self._worths
 
+    def _begin_foretold(self, foretold: Foretold, experts: list[int], now: int) -> None:
+        """Begin a step that was computed before."""
+        if experts != foretold.needs:
+            raise ValueError(f"a step needs {experts}, and {foretold.needs} was foretold")
+        self._now = now
+        self._step += 1
+        self._needed = dict.fromkeys(experts)
+        self._worths = foretold.worths
+        self._lowest = foretold.lowest
+        foretold.needs = None
+
     def _begin_step(self) -> None:
         """Learn who followed whom, and let the past fade."""
         ended = list(self._needed)
@@ -114,7 +176,7 @@ class ExpectedUsePolicy(RankedPolicy):
         self._before = ended if len(ended) <= self._max_to_learn else []
         self._units /= self._decays
         self._worths = None
-        if self._units.max() > _MAX_UNIT:
+        if self._units.max() > MAX_UNIT:
             self._grown /= self._units[:, None]
             self._units[:] = 1
         super()._begin_step()
@@ -126,15 +188,17 @@ class ExpectedUsePolicy(RankedPolicy):
             self._num_seen[expert] += 1
             rate = max(self._follower_rate, 1 / (self._num_seen[expert] + 1))
             unit = float(self._row_units[expert]) / (1 - rate)
-            if unit > _MAX_UNIT:
+            if unit > MAX_UNIT:
                 self._followers[expert] /= unit
                 unit = 1.0
             self._row_units[expert] = unit
             added.append(unit * rate)
-        pairs = np.add.outer(np.array(first) * self._num_experts, then)
+        pairs = np.add.outer(np.array(first) * self.num_experts, then)
         gains = np.array(added, np.float32)[:, None]
         self._flat_followers.put(pairs, self._flat_followers.take(pairs) + gains)
 
     def _use(self, experts: list[int]) -> None:
+        if self._foretold is not None:
+            raise ValueError(f"a step needs {experts} too, which was not foretold")
         self._flat_grown[self._first_of_pace + np.array(experts)] += self._units[:, None]
         self._worths = None

@@ -1,15 +1,14 @@
 """Who is resident in which layer and who makes room for whom: all policies at work."""
 
-import dataclasses
 from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
+from typing import NamedTuple
 
 from runtime.policy.base import Policy, RankingPolicy
 from runtime.policy.exchange import Eviction, SlotExchange
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(NamedTuple):
     """Why an expert may come in: a slot was free, or somebody has left for it."""
 
     left: tuple[int, int] | None = None
@@ -96,7 +95,15 @@ class SlotKeeper:
         ``locked`` residents of the layer stay. If no slot is free, ``spare`` residents of the layer
         leave before anybody else. With ``is_required`` the expert comes in if anybody can leave.
         """
-        admission = self._make_room(layer, expert, now, locked, spare, is_required=is_required)
+        exchange = self._exchange
+        if exchange is None:
+            if not (is_required or spare or self._policies[layer].admit(expert, now)):
+                return None
+            admission = self._make_room(layer, now, locked, spare)
+        else:
+            admission = self._make_shared_room(
+                exchange, layer, expert, now, locked, spare, is_required=is_required
+            )
         if admission is not None:
             self._refused_for = None
             self._policies[layer].insert(expert, now)
@@ -164,7 +171,23 @@ class SlotKeeper:
         assert all(self.num_free(layer) >= 0 for layer in range(len(self._slots)))
 
     def _make_room(
+        self, layer: int, now: int, locked: Collection[int], spare: Collection[int]
+    ) -> Admission | None:
+        """Free a slot of a layer that keeps its own."""
+        if len(self._residents[layer]) < self._slots[layer]:
+            self._num_all_free -= 1
+            return _FREE_SLOT
+        if spare:
+            return self._replace_spare(layer, now, locked, spare)
+        own = self._policies[layer].victim(locked, now)
+        if own is None:
+            return None
+        self._leave(layer, own)
+        return Admission((layer, own))
+
+    def _make_shared_room(
         self,
+        exchange: SlotExchange,
         layer: int,
         expert: int,
         now: int,
@@ -173,23 +196,16 @@ class SlotKeeper:
         *,
         is_required: bool,
     ) -> Admission | None:
-        """Free a slot of a layer for an expert."""
-        exchange = self._exchange
-        is_asked = exchange is None and not is_required and not spare
-        if is_asked and not self._policies[layer].admit(expert, now):
-            return None
+        """Free a slot of a layer for an expert, in that layer or in another one."""
         if len(self._residents[layer]) < self._slots[layer]:
             self._num_all_free -= 1
             return _FREE_SLOT
-        if exchange is not None and self._num_all_free:
+        if self._num_all_free:
             self._num_all_free -= 1
             self._move_slot(exchange, self._free_giver(), layer, now)
             return _FREE_SLOT
         if spare:
             return self._replace_spare(layer, now, locked, spare)
-        if exchange is None:
-            own = self._policies[layer].victim(locked, now)
-            return None if own is None else self._replace(layer, own)
         # Within a step nothing changes while experts are refused, the one who would leave neither.
         victim = self._refused_for if not locked else None
         if victim is None:
@@ -199,22 +215,21 @@ class SlotKeeper:
         if not is_required and not exchange.admits(layer, expert, victim, now):
             self._refused_for = None if locked else victim
             return None
-        admission = self._replace(victim.layer_index, victim.expert)
-        if victim.layer_index != layer:
-            self._move_slot(exchange, victim.layer_index, layer, now)
-        return admission
+        giver = victim.layer_index
+        self._leave(giver, victim.expert)
+        if giver != layer:
+            self._move_slot(exchange, giver, layer, now)
+        return Admission((giver, victim.expert))
 
     def _replace_spare(
         self, layer: int, now: int, locked: Collection[int], spare: Collection[int]
     ) -> Admission | None:
         kept = {other for other in self._residents[layer] if other in locked or other not in spare}
         own = self._policies[layer].victim(kept, now)
-        return None if own is None else self._replace(layer, own)
-
-    def _replace(self, layer: int, expert: int) -> Admission:
-        """Let an expert leave so that another one can come."""
-        self._leave(layer, expert)
-        return Admission((layer, expert))
+        if own is None:
+            return None
+        self._leave(layer, own)
+        return Admission((layer, own))
 
     def _lowest(self, now: int) -> tuple[int, int]:
         """Return who is worth least of all layers, as layer index and expert."""

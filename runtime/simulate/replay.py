@@ -5,10 +5,10 @@ import enum
 from collections.abc import Sequence
 
 from runtime.policy.base import Policy
-from runtime.policy.catalogue import LayerFacts, PolicyKind
+from runtime.policy.catalogue import Foreteller, LayerFacts, PolicyKind
 from runtime.policy.keeper import SlotKeeper
 from runtime.simulate.hygiene import uses
-from runtime.simulate.trace import Trace
+from runtime.simulate.trace import ExpertIds, Trace
 
 
 class Entry(enum.StrEnum):
@@ -105,7 +105,8 @@ def replay(
             min_slots=trace.top_k if entry is Entry.REQUIRED else 0,
             max_age_steps=kind.max_age_steps,
         )
-        done = _replay_group(keeper, [rows[layer] for layer in group], entry)
+        foreteller = kind.foreteller and kind.foreteller([policies[layer] for layer in group])
+        done = _replay_group(keeper, trace.ids[:, list(group)], entry, foreteller)
         for layer, layer_counts in zip(group, done, strict=True):
             found[layer] = layer_counts
     result = Replay(trace.name, kind.name, entry, tuple(slots), sizes, tuple(found))
@@ -145,34 +146,38 @@ def _groups(sizes: Sequence[int]) -> list[list[int]]:
 
 
 def _replay_group(
-    keeper: SlotKeeper, rows: Sequence[Sequence[Sequence[int]]], entry: Entry
+    keeper: SlotKeeper, ids: ExpertIds, entry: Entry, foreteller: Foreteller | None
 ) -> list[LayerCounts]:
-    """Run over ``rows[layer][token]`` token by token."""
+    """Run over ``ids`` of [tokens, layers, top_k] token by token."""
     is_required = entry is Entry.REQUIRED
-    misses, entered, left = [0] * len(rows), [0] * len(rows), [0] * len(rows)
-    for now, needs in enumerate(zip(*rows, strict=True)):
-        for layer, row in enumerate(needs):
+    num_layers = ids.shape[1]
+    misses, entered, left = [0] * num_layers, [0] * num_layers, [0] * num_layers
+    for now, token in enumerate(ids):
+        if foreteller is not None:
+            foreteller.foretell(token)
+        for layer, row in enumerate(token.tolist()):
             missing = keeper.begin(layer, row, now)
-            misses[layer] += len(missing)
-            locked: Sequence[int] = row if is_required else ()
-            for expert in missing:
-                admission = keeper.admit(layer, expert, now, locked, is_required=is_required)
-                if admission is None:
-                    continue
-                entered[layer] += 1
-                if admission.left is not None:
-                    left[admission.left[0]] += 1
+            if missing:
+                misses[layer] += len(missing)
+                locked: Sequence[int] = row if is_required else ()
+                for expert in missing:
+                    admission = keeper.admit(layer, expert, now, locked, is_required=is_required)
+                    if admission is not None:
+                        entered[layer] += 1
+                        if admission.left is not None:
+                            left[admission.left[0]] += 1
             keeper.end(layer, now, is_changed=bool(missing))
     keeper.check()
+    num_needs = ids.shape[0] * ids.shape[2]
     return [
         LayerCounts(
-            sum(map(len, rows[layer])) - misses[layer],
+            num_needs - misses[layer],
             misses[layer],
             entered[layer],
             left[layer],
             len(keeper.residents(layer)),
         )
-        for layer in range(len(rows))
+        for layer in range(num_layers)
     ]
 
 

@@ -85,8 +85,10 @@ class _Run:
         self._costs = costs
         self._load = load
         self._rows = [trace.rows(layer) for layer in range(trace.num_layers)]
+        policies = policies_of(trace, kind, slots, self._rows)
+        self._foreteller = kind.foreteller and kind.foreteller(policies)
         self._keeper = SlotKeeper(
-            policies_of(trace, kind, slots, self._rows),
+            policies,
             slots,
             is_shared=kind.is_shared,
             max_age_steps=kind.max_age_steps,
@@ -104,6 +106,8 @@ class _Run:
         """Run all tokens."""
         trace = self._trace
         for token in range(trace.num_tokens):
+            if self._foreteller is not None:
+                self._foreteller.foretell(trace.ids[token])
             for layer in range(trace.num_layers):
                 self._now_s = self._dense.work(self._now_s, self._load.layer_bytes)
                 self._step(layer, self._rows[layer][token], token, follows_hints=follows_hints)
