@@ -125,7 +125,8 @@ def _multiplied(
         levels[:, ::2] = packed & np.uint8(15)
         levels[:, 1::2] = packed >> np.uint8(4)
         levels -= _LEVEL_OF_ZERO
-        wide = np.repeat(scales[here], blocks.columns, axis=1)[:, :columns]
+        own = scales[here][: len(packed)]
+        wide = np.repeat(own, blocks.columns, axis=1)[:, :columns]
         stripe[here] = _bits_of(levels[:, :columns] * wide, weight_format)
     return stripe
 
