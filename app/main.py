@@ -227,7 +227,7 @@ class Program(QObject):
             self.window.notice.show_notice(NoticeSource.SETTINGS, text, is_error=False)
 
     def _on_chat_noticed(self, notice: ChatNotice, text: str) -> None:
-        is_damage = notice is ChatNotice.DAMAGED_SET_ASIDE
+        is_damage = notice in (ChatNotice.DAMAGED_SET_ASIDE, ChatNotice.RESTORED)
         source = NoticeSource.CHATS_DAMAGED if is_damage else NoticeSource.CHATS
         self.window.notice.show_notice(source, chat_notice(notice, text), is_error=False)
 

@@ -108,7 +108,8 @@ def _keep_private(path: Path) -> None:
     Such a file is on a drive without rights, or somebody else's.
     """
     with contextlib.suppress(OSError):
-        path.touch(mode=0o600)
+        if not path.exists():
+            path.touch(mode=0o600)
         path.chmod(0o600)
 
 
@@ -128,12 +129,18 @@ def copy_readable(path: Path, target: sqlite3.Connection) -> bool:
 
 
 def set_database_aside(path: Path) -> Path:
-    """Rename a damaged file, its journal beside it, and return the new name."""
+    """Rename a damaged file, its journal beside it, and return the new name.
+
+    A journal that lost its file goes aside as well: it belongs to no other.
+    """
+    journals = [path.with_name(path.name + ending) for ending in ("-wal", "-shm")]
+    there = [journal for journal in journals if journal.exists()]
+    if not there and not path.exists():
+        return path
+    path.touch(mode=0o600)
     aside = set_aside(path)
-    for ending in ("-wal", "-shm"):
-        journal = path.with_name(path.name + ending)
-        if journal.exists():
-            journal.replace(aside.with_name(aside.name + ending))
+    for journal in there:
+        journal.replace(aside.with_name(aside.name + journal.name.removeprefix(path.name)))
     return aside
 
 

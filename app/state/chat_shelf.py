@@ -4,6 +4,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.state.chat_backup import ChatBackup
 from app.state.chat_export import to_json, to_markdown
 from app.state.chat_import import ImportedChat
 from app.state.chat_store import ChatStore, NameColumn
@@ -28,6 +29,7 @@ class ChatShelf(QObject):
     def __init__(self, path: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._store = ChatStore(path)
+        self._backup = ChatBackup(path, self)
         self._search_text = ""
         self._chats = self._store.headings()
         self._imports = ImportFlow(self._store.add_chat, self)
@@ -95,6 +97,7 @@ class ChatShelf(QObject):
         self._retry_timer.stop()
         self._tell_timer.stop()
         self._store.close()
+        self._backup.close()
 
     def _title_of(self, chat_id: int | None) -> str:
         return self._store.title(chat_id) if chat_id is not None else ""

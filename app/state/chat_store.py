@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from app.state.chat_copy import is_lost, restore_chats
 from app.state.chat_database import (
     ChatDatabase,
     NewerDatabaseError,
@@ -50,9 +51,9 @@ class NameColumn(enum.Enum):
 class ChatStore:
     """All chats of this person. Every change is on the drive when the method returns.
 
-    A file that is damaged is set aside and a new one begun. While the file cannot be written
-    everything is kept in memory; ``try_to_save`` moves it to the file. ``take_notices`` says what
-    a person has to know. Threads: one thread, the window's.
+    A file that is damaged is set aside; its copy takes its place, or else a new one. While the file
+    cannot be written everything is kept in memory; ``try_to_save`` moves it to the file.
+    ``take_notices`` says what a person has to know. Threads: one thread, the window's.
     """
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
@@ -310,7 +311,7 @@ class ChatStore:
     def _copied(self) -> ChatDatabase:
         """Return the file opened again, with everything from memory in it."""
         memory = self._database.connection
-        fresh = open_file(self._path)
+        fresh = self._open_anew() if is_lost(self._path) else open_file(self._path)
         try:
             memory.execute("ATTACH DATABASE ? AS disk", (str(self._path),))
             try:
@@ -329,20 +330,31 @@ class ChatStore:
 
     def _open(self, *, is_suspect: bool = False) -> ChatDatabase:
         try:
+            if is_lost(self._path):
+                return self._open_anew()
             return open_file(self._path, is_suspect=is_suspect)
         except sqlite3.DatabaseError as error:
             reason = str(error)
             if is_damage(error):
-                with contextlib.suppress(sqlite3.DatabaseError, OSError):
-                    aside = set_database_aside(self._path)
-                    database = open_file(self._path)
-                    self._notices.append((ChatNotice.DAMAGED_SET_ASIDE, str(aside)))
-                    return database
+                with contextlib.suppress(sqlite3.DatabaseError, OSError, NewerDatabaseError):
+                    return self._open_anew()
         except OSError as error:
             reason = error.strerror or str(error)
         except NewerDatabaseError as error:
             reason = str(error)
         return self._open_memory(reason)
+
+    def _open_anew(self) -> ChatDatabase:
+        """Open the copy in place of a damaged or lost file, or else a new one."""
+        aside = set_database_aside(self._path)
+        changed_at_s = restore_chats(self._path)
+        database = open_file(self._path)
+        if changed_at_s is None:
+            self._notices.append((ChatNotice.DAMAGED_SET_ASIDE, str(aside)))
+        else:
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed_at_s))
+            self._notices.append((ChatNotice.RESTORED, when))
+        return database
 
     def _open_memory(self, reason: str) -> ChatDatabase:
         """Go on in memory, with what can be read of the file."""

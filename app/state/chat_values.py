@@ -64,6 +64,8 @@ class ChatNotice(enum.Enum):
 
     DAMAGED_SET_ASIDE = "damaged_set_aside"
     """The parameter is the path of the damaged file."""
+    RESTORED = "restored"
+    """It was set aside and the copy put in its place; the parameter is the copy's time."""
     NOT_SAVED = "not_saved"
     """Chats are kept in memory only; the parameter is the reason."""
     SAVED_AGAIN = "saved_again"

@@ -11,6 +11,12 @@ def chat_notice(notice: ChatNotice, parameter: str) -> str:
         text = tr(
             "The file with your chats was damaged. It was kept as {parameter}, and a new one begun."
         )
+    elif notice is ChatNotice.RESTORED:
+        text = tr(
+            "The file with your chats was damaged or gone. Your chats are back as they were on "
+            "{parameter}; what was left of the file lies beside it, in the folder that the "
+            "settings name."
+        )
     elif notice is ChatNotice.NOT_SAVED:
         text = tr(
             "Chats cannot be saved ({parameter}). They are kept until you close the window; "

@@ -12,12 +12,15 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.main import Program
+from app.state.chat_backup import ChatBackup
+from app.state.chat_store import ChatStore
 from app.state.chat_values import ChatNotice
 from app.state.folders import app_folders
 from app.state.settings import SettingNotice, SettingProblem
 from app.state.stages import Stage
 from app.text.words import ShellWords
 from tests.gui.main.conftest import StartWindow
+from tests.support.chat_talks import add_talk
 from tests.support.window import START_MS, WindowDriver
 
 
@@ -75,6 +78,20 @@ def test_damaged_settings_and_chats_are_both_told(qtbot: QtBot, start_window: St
     program = start_window(["one"]).program
     qtbot.waitUntil(lambda: "chats was damaged" in program.window.notice.text())
     assert "could not be understood" in program.window.notice.text()
+
+
+def test_damaged_chats_come_back_from_the_copy_that_the_last_end_made(
+    qtbot: QtBot, start_window: StartWindow
+) -> None:
+    chats_file = app_folders(os.environ).chats_file
+    store = ChatStore(chats_file)
+    add_talk(store, "Where is the flour?")
+    store.close()
+    ChatBackup(chats_file).close()
+    chats_file.write_bytes(b"not at all what it should be" * 100)
+    program = start_window(["one"]).program
+    qtbot.waitUntil(lambda: "back as they were" in program.window.notice.text())
+    assert [chat.title for chat in program.chat.chats] == ["Where is the flour?"]
 
 
 def test_restart_by_the_session_takes_the_notice_away_at_once(start_window: StartWindow) -> None:
