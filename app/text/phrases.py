@@ -208,6 +208,8 @@ def stats_tooltip(stats: GenerationStats) -> str:
     ]
     if stats.predicted is not None:
         lines.insert(2, tr("expected were {band}").format(band=forecast(stats.predicted)))
+    if stats.usual_tokens_per_s > 0:
+        lines.insert(3, tr("usual here are {rate}").format(rate=rate(stats.usual_tokens_per_s)))
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton
 from app.formulas.desk import FormulaDesk
 from app.state.chat_values import AnswerEnd, Message
 from app.text import phrases
+from app.text.errors import reason_text
 from app.text.view_words import DialogWords
 from app.text.words import ChatWords
 from app.theme.palette import Palette
@@ -16,6 +17,7 @@ from app.views.message_view import MessageView
 from app.views.pieces import button, label, remove
 from app.views.plain_text import LongText
 from runtime.protocol.chat import GenerationStats
+from runtime.protocol.comparison import notes_of
 
 _WITHOUT_ANSWER = {
     AnswerEnd.FINISHED: ChatWords.NO_ANSWER,
@@ -171,6 +173,7 @@ class AnswerView(MessageView):
         parts = [ends.get(message.end, "")]
         if message.stats is not None:
             parts += [phrases.stats_line(message.stats), self._note(message.stats)]
+            parts += [reason_text(note) for note in notes_of(message.stats)]
             self._line.setToolTip(phrases.stats_tooltip(message.stats))
         self._line.setText(phrases.DOT.join(part for part in parts if part))
         missing = "" if message.text.strip() else _WITHOUT_ANSWER.get(message.end, "")

@@ -21,6 +21,7 @@ from runtime.protocol.chat import (
     Role,
     SamplingSettings,
 )
+from runtime.protocol.comparison import notes_of
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
     GenerationCancelled,
@@ -28,6 +29,7 @@ from runtime.protocol.messages import (
     StartGeneration,
     TokensGenerated,
 )
+from runtime.protocol.sentences import reason_sentence
 from runtime.protocol.values import Tier
 
 _HELP = "Type a message. /new begins again, /quit or Ctrl+D leaves, Ctrl+C stops an answer."
@@ -207,6 +209,8 @@ def _tell_stats(answer: Answer) -> None:
     elif answer.reason is FinishReason.CONTEXT_FULL:
         parts.append("the context is full; /new begins again")
     tell(f"[{' · '.join(parts)}]")
+    for note in notes_of(stats):
+        tell(f"[{reason_sentence(note)}]")
 
 
 def _answer_json(answer: Answer, loaded: LoadedChoice) -> dict[str, Any]:
@@ -241,6 +245,8 @@ def _answer_json(answer: Answer, loaded: LoadedChoice) -> dict[str, Any]:
         "energy_j": stats.energy.total_j,
         "energy_sources": msgspec.to_builtins(stats.energy.parts),
         "predicted": msgspec.to_builtins(stats.predicted),
+        "usual_tokens_per_s": stats.usual_tokens_per_s,
+        "notes": [reason_sentence(note) for note in notes_of(stats)],
         "seed": stats.seed,
         "context_tokens": stats.context_tokens,
         "context_used_tokens": stats.context_used_tokens,

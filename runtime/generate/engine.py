@@ -12,6 +12,7 @@ from runtime.device.base import Device
 from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposals, Proposed
 from runtime.errors import LarderError
 from runtime.generate.answer import Answer, AnswerRequest, draw_seed
+from runtime.generate.diary import Diary
 from runtime.generate.last_use import LastUses
 from runtime.generate.learning import learn_of_devices
 from runtime.generate.limits import rate_limits
@@ -23,6 +24,7 @@ from runtime.generate.recording import end_recording, record_routing
 from runtime.generate.sampling import check_settings
 from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments, Surroundings
 from runtime.generate.topics import TopicWatch
+from runtime.hardware.past_runs import PastRuns
 from runtime.hardware.power import EnergyMeter
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels
@@ -61,6 +63,9 @@ class TieredEngine:
         ``last_uses`` knows which experts are read first. Which experts are chosen is written to
         ``routing_folder``, if there is one.
         """
+        self.past_runs: PastRuns | None = None
+        """Keeps what answers took, where that is wanted; before loading."""
+        self._diary: Diary | None = None
         self._routing_folder = routing_folder
         self.hints = HintMode.MEASURED
         """Whether the drive reads ahead what the next layer will probably need; before loading."""
@@ -110,6 +115,8 @@ class TieredEngine:
         parts.experts.set_hints(self.hints)
         if self._routing_folder is not None:
             record_routing(parts, self._routing_folder)
+        if self.past_runs is not None:
+            self._diary = Diary(self.past_runs, parts, self._kernels.name)
         self._parts = parts
         self._sampler = self._sampler_of(parts)
         self._model = LoadedModel(
@@ -157,7 +164,8 @@ class TieredEngine:
         if parts.experts.recorder is not None:
             parts.experts.recorder.end_sequence()
         self._topics.begin_answer()
-        return Answer(parts, request, meter, self._begin_step).events()
+        events = Answer(parts, request, meter, self._begin_step).events()
+        return events if self._diary is None else self._diary.kept(events)
 
     def propose(self, plan: PlacementPlan, done: Proposed) -> None:
         """Ask for another placement; see ``Engine.propose``."""

@@ -70,6 +70,8 @@ class AnswerMeter:
         self._budget_bytes = 0
         self._step = (0.0, 0.0, 0.0)
         self._first_token_s: float | None = None
+        self._misses_before: int | None = None
+        """Before the second token is computed; None until the first was chosen."""
         self._peak_bytes = 0
         self.probe()
 
@@ -82,6 +84,7 @@ class AnswerMeter:
         """Note that a token was chosen."""
         if self._first_token_s is None:
             self._first_token_s = self.clock()
+            self._misses_before = self.counters.expert_misses
 
     def begin_step(self) -> None:
         """Note that a computation begins."""
@@ -150,6 +153,11 @@ class AnswerMeter:
             energy=_estimate(measured, work),
             predicted=ground.forecast,
             thinking_s=thinking_s,
+            decode_expert_misses=(
+                0
+                if self._misses_before is None
+                else self.counters.expert_misses - self._misses_before
+            ),
         )
 
 

@@ -4,30 +4,14 @@ What was found by measuring stands in ``cost_constants``.
 """
 
 import dataclasses
-import itertools
-import math
 
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
+from runtime.plan.history import Experience
+from runtime.plan.hits import HitCurve
 from runtime.protocol.machine import DeviceReport, MachineReport
 from runtime.protocol.values import Forecast, WeightFormat
 from runtime.spec.footprint import PREFILL_CHUNK_TOKENS
 from runtime.spec.model import ModelSpec
-
-RECENCY_CURVE = (
-    (0.0, 0.0),
-    (0.07, 0.26),
-    (0.15, 0.45),
-    (0.20, 0.55),
-    (0.45, 0.83),
-    (0.72, 0.97),
-    (1.0, 1.0),
-)
-"""Part of the avoidable misses that least-recently-used slots avoid, over the part of the experts
-beyond top-k that have a slot. Fitted to real routing, which is far from uniform."""
-SMALL_CACHE_POWER = 0.65
-"""How hits fall below one token's worth of slots, nobody having to enter."""
-RECENT_REUSE = 0.30
-"""Part of a token's experts, beyond chance, that the token before used too."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +33,14 @@ class Held:
 
     num_in_vram: int
     num_in_ram: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the model itself: how it reuses experts, and what it reached here before."""
+
+    hits: HitCurve
+    experience: Experience | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,32 +67,6 @@ class Rates:
     num_cores: int
     has_native_kernels: bool
     device: DeviceRates | None = None
-
-
-def hit_ratio(num_slots: int, spec: ModelSpec) -> float:
-    """Return the part of look-ups that find their expert in RAM, recently used ones staying.
-
-    With room for one token's experts, those that the next token uses again are found; with less,
-    the policy keeps those that are used most, and no more can be found than lie there.
-    """
-    num_all = len(spec.moe_layers) * spec.num_experts
-    if not num_all or num_slots >= num_all:
-        return 1.0
-    slots_per_layer = num_slots / len(spec.moe_layers)
-    chance = spec.top_k / spec.num_experts
-    reuse = chance + (1 - chance) * RECENT_REUSE
-    if slots_per_layer <= spec.top_k:
-        part = slots_per_layer / spec.top_k
-        return min(part, reuse * math.pow(part, SMALL_CACHE_POWER))
-    share = (slots_per_layer - spec.top_k) / (spec.num_experts - spec.top_k)
-    return reuse + (1 - reuse) * _interpolate(share)
-
-
-def _interpolate(share: float) -> float:
-    (last_x, last_y), (x, y) = next(
-        pair for pair in itertools.pairwise(RECENCY_CURVE) if share <= pair[1][0]
-    )
-    return last_y + (y - last_y) * (share - last_x) / (x - last_x)
 
 
 def rates_of(
@@ -145,26 +111,30 @@ def forecast(
     reads: Reads,
     rates: Rates,
     held: Held,
-    speed_ratio: float | None = None,
+    known: Known,
     costs: CostConstants = DEFAULT_COSTS,
 ) -> Forecast:
-    """Return the predicted band.
+    """Return the likeliest speed and the band around it.
 
-    ``speed_ratio`` is measured by predicted speed of an earlier run of this model in this format on
-    this PC; it narrows the band around itself.
+    The band is as wide as the misses may vary, times what the costs may be off; an earlier run of
+    this model on this PC narrows it around what that one reached.
     """
+    curve, experience = known.hits, known.experience
     num_lookups = len(spec.moe_layers) * spec.top_k
     num_held = held.num_in_vram + held.num_in_ram
-    misses = (1 - hit_ratio(num_held, spec)) * num_lookups
-    compute_s = _compute_s(spec, reads, rates, held.num_in_vram, costs)
+    hits = curve.ratio(num_held)
+    misses = (1 - hits) * num_lookups
+    compute_s = _compute_s(spec, reads, rates, curve.ratio(held.num_in_vram), costs)
     miss_s = costs.miss_s + reads.expert_drive_bytes / rates.drive_bytes_per_s
     prompt_s = _prompt_s(spec, reads, rates, held, costs)
-    is_measured = speed_ratio is not None
-    factor = speed_ratio if speed_ratio is not None else 1.0
-    low, high = (
-        (0.85 * factor, 1.15 * factor) if is_measured else (costs.low_ratio, costs.high_ratio)
-    )
-    few, many = misses * (1 - costs.miss_spread), misses * (1 + costs.miss_spread)
+    ratio, low, high = 1.0, costs.low_ratio, costs.high_ratio
+    few, many = misses * (1 - curve.spread), misses * (1 + curve.spread)
+    if experience is not None:
+        ratio = experience.speed_ratio
+        low, high = (ratio * part for part in experience.band)
+        if experience.num_answers:
+            # What they reached holds the misses of this model.
+            few = many = misses
     is_modelled = (
         rates.is_ram_measured
         and (rates.is_drive_measured or not misses)
@@ -176,12 +146,18 @@ def forecast(
         decode_tokens_per_s_low=low / (compute_s + min(many, num_lookups) * miss_s),
         decode_tokens_per_s_high=high / (compute_s + few * miss_s),
         drive_bytes_per_token=misses * reads.expert_drive_bytes,
-        basis="measured" if is_measured else "modelled" if is_modelled else "assumed",
+        basis="measured" if experience else "modelled" if is_modelled else "assumed",
+        prompt_tokens_per_s=ratio / prompt_s,
+        decode_tokens_per_s=ratio / (compute_s + misses * miss_s),
+        hit_ratio=hits,
+        hits_basis=curve.basis,
+        drive_s_per_token=misses * miss_s,
+        speed_ratio=ratio,
     )
 
 
 def _compute_s(
-    spec: ModelSpec, reads: Reads, rates: Rates, num_in_vram: int, costs: CostConstants
+    spec: ModelSpec, reads: Reads, rates: Rates, vram_hits: float, costs: CostConstants
 ) -> float:
     """Return seconds of a generated token without waiting for the drive.
 
@@ -192,7 +168,7 @@ def _compute_s(
     dense_rate = _bytes_per_s(rates, reads.dense_format, costs)
     hot_rate, layer_s, in_vram = expert_rate, _layer_s(rates, costs), 0.0
     if rates.device is not None:
-        in_vram = hit_ratio(num_in_vram, spec)
+        in_vram = vram_hits
         # Hidden states go to the processor and its experts' sums come back, in f32.
         link_s = 2 * 4 * spec.hidden_size / rates.device.link_bytes_per_s
         layer_s += costs.device_layer_s + link_s

@@ -1,16 +1,19 @@
 """The planner: facts of a model, facts of a PC and budgets to plans with reasons."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from runtime.errors import LarderError, report_of
 from runtime.plan.cost import (
     Held,
+    Known,
     Reads,
     forecast,
     rates_of,
 )
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
+from runtime.plan.history import Experience, Setting, experience_of, held_ratio
+from runtime.plan.hits import HitCurve, curve_of
 from runtime.plan.memory import (
     BASE_BYTES,
     DEFAULT_CONTEXT_TOKENS,
@@ -27,6 +30,7 @@ from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.model import ModelSpec
+from runtime.spec.past import NO_PAST, Past
 from runtime.spec.tensors import PLAIN_FORMATS, expert_layout
 
 FORMAT_OF_KIND = {
@@ -40,15 +44,15 @@ def plan_model(
     machine: MachineReport,
     budgets: Budgets,
     context_tokens: int = 0,
-    speed_ratios: Mapping[PlanKind, float] | None = None,
+    past: Past = NO_PAST,
     costs: CostConstants = DEFAULT_COSTS,
 ) -> list[PlacementPlan]:
     """Return one plan of each kind that exists for the model, the most exact first.
 
     A plan that cannot be loaded has a ``problem`` and shows the smallest placement. ``machine``
     should hold the drive of the model's folder and of its prepared copies; ``context_tokens`` 0
-    lets the planner choose; ``speed_ratios`` are measured by predicted speeds of earlier runs.
-    A model with problems has no plans.
+    lets the planner choose; ``past`` is what this model did before on this PC. A model with
+    problems has no plans.
     """
     stored_format = facts.report.stored_format
     if not facts.report.is_runnable or stored_format is None:
@@ -58,8 +62,9 @@ def plan_model(
         kinds += FORMAT_OF_KIND
     elif stored_format is WeightFormat.Q8_G32:
         kinds.append(PlanKind.FOUR_BIT)
-    case = _Case(facts, stored_format, machine, budgets, context_tokens, costs)
-    return [_plan_kind(case, kind, (speed_ratios or {}).get(kind)) for kind in kinds]
+    hits = curve_of(facts.spec, past.reuse)
+    case = _Case(facts, stored_format, machine, budgets, context_tokens, costs, past, hits)
+    return [_plan_kind(case, kind) for kind in kinds]
 
 
 def recommend(plans: Sequence[PlacementPlan]) -> PlanKind | None:
@@ -85,6 +90,8 @@ class _Case:
     budgets: Budgets
     asked_context_tokens: int
     costs: CostConstants
+    past: Past
+    hits: HitCurve
 
     @property
     def model(self) -> ModelReport:
@@ -142,7 +149,7 @@ class _Case:
         )
 
 
-def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> PlacementPlan:
+def _plan_kind(case: _Case, kind: PlanKind) -> PlacementPlan:
     is_exact = kind is PlanKind.EXACT
     expert_format = case.stored_format if is_exact else FORMAT_OF_KIND[kind]
     is_in_place = case.is_in_place(expert_format)
@@ -151,9 +158,10 @@ def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> Placem
     copy = None if is_in_place else _copy_of(case.model, expert_format)
     record_bytes = placement.ram.needs.record_bytes
     predicted = None
+    experience = _experience(case, placement, expert_format)
     if problem is None:
         folder = copy.folder if copy else case.model.folder
-        predicted = _forecast(case, placement, expert_format, folder, speed_ratio)
+        predicted = _forecast(case, placement, expert_format, folder, experience)
     tiers = placement.tiers(case.drive_bytes(expert_format, record_bytes), case.model.folder)
     vram = placement.used.share if placement.used else None
     facts = Facts(
@@ -162,6 +170,8 @@ def _plan_kind(case: _Case, kind: PlanKind, speed_ratio: float | None) -> Placem
         placement=placement,
         tiers=tiers,
         forecast=predicted,
+        experience=experience,
+        num_own_tokens=case.past.reuse.num_tokens if case.past.reuse else 0,
         copy=copy,
         expert_format=expert_format,
         is_exact=is_exact,
@@ -237,12 +247,26 @@ def _copy_of(model: ModelReport, expert_format: WeightFormat) -> PreparedCopy | 
     return next((copy for copy in model.prepared if copy.expert_format is expert_format), None)
 
 
+def _experience(
+    case: _Case, placement: Placement, expert_format: WeightFormat
+) -> Experience | None:
+    """Return what earlier answers under such a placement reached."""
+    num_held = placement.num_in_vram + placement.num_in_ram
+    setting = Setting(
+        expert_format=expert_format,
+        device=placement.device,
+        kernels=case.machine.kernels,
+        held_ratio=held_ratio(num_held, placement.ram.needs.num_all_slots),
+    )
+    return experience_of(case.past.runs, setting)
+
+
 def _forecast(
     case: _Case,
     placement: Placement,
     expert_format: WeightFormat,
     folder: str,
-    speed_ratio: float | None,
+    experience: Experience | None,
 ) -> Forecast:
     weight_bytes = 4 if case.dense_format is WeightFormat.F32 else 2
     embedding = case.spec.vocabulary_size * case.spec.hidden_size * weight_bytes
@@ -261,4 +285,4 @@ def _forecast(
     device = placement.used.report if placement.used else None
     rates = rates_of(case.machine, folder, device, case.costs)
     held = Held(placement.num_in_vram, placement.num_in_ram)
-    return forecast(case.spec, reads, rates, held, speed_ratio, case.costs)
+    return forecast(case.spec, reads, rates, held, Known(case.hits, experience), case.costs)

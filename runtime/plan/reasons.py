@@ -2,12 +2,13 @@
 
 import dataclasses
 
+from runtime.plan.history import Experience
 from runtime.plan.memory import BASE_BYTES
 from runtime.plan.placement import Card, Placement
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import PreparedCopy, TierShare
 from runtime.protocol.plan import Reason, ReasonCode
-from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
+from runtime.protocol.values import Budgets, Forecast, HitsBasis, Tier, WeightFormat
 
 BITS = {WeightFormat.Q8_G32: 8, WeightFormat.Q4_G32: 4, WeightFormat.Q4A_G32: 4}
 
@@ -21,6 +22,9 @@ class Facts:
     placement: Placement
     tiers: list[TierShare]
     forecast: Forecast | None
+    experience: Experience | None
+    num_own_tokens: int
+    """Generated tokens of the model whose routing was counted here."""
     copy: PreparedCopy | None
     expert_format: WeightFormat
     is_exact: bool
@@ -35,6 +39,8 @@ def reasons_of(facts: Facts) -> list[Reason]:
     return [
         *_device(facts),
         *_placement(facts),
+        *_hits(facts),
+        *_experience(facts),
         *_context(facts),
         *_files(facts),
         *_kernels(facts),
@@ -118,6 +124,36 @@ def _placement(facts: Facts) -> list[Reason]:
     )
     is_short = placement.home is ram and ram.is_shortened
     return [fits, _ram_limit(facts)] if is_short else [fits]
+
+
+def _hits(facts: Facts) -> list[Reason]:
+    """Return whose routing the hits are taken from, where some experts are colder than others."""
+    if facts.forecast is None or sum(1 for share in facts.tiers if share.num_experts) < 2:
+        return []
+    percent = round(100 * facts.forecast.hit_ratio, 1)
+    match facts.forecast.hits_basis:
+        case HitsBasis.OWN:
+            tokens = facts.num_own_tokens
+            return [_reason(ReasonCode.HITS_FROM_OWN, percent=percent, num_tokens=tokens)]
+        case HitsBasis.FAMILY:
+            return [_reason(ReasonCode.HITS_FROM_FAMILY, percent=percent)]
+        case _:
+            return [_reason(ReasonCode.HITS_ASSUMED, percent=percent)]
+
+
+def _experience(facts: Facts) -> list[Reason]:
+    """Return what earlier answers under such a plan reached, beside what was forecast for them."""
+    known = facts.experience
+    if known is None or not known.num_answers:
+        return []
+    return [
+        _reason(
+            ReasonCode.RAN_BEFORE,
+            num_answers=known.num_answers,
+            tokens_per_s=round(known.measured_tokens_per_s, 2),
+            predicted_tokens_per_s=round(known.predicted_tokens_per_s, 2),
+        )
+    ]
 
 
 def _ram_limit(facts: Facts) -> Reason:

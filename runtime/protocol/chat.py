@@ -82,3 +82,7 @@ class GenerationStats(Value):
     predicted: Forecast | None
     thinking_s: float = 0.0
     """From the first token to the last of the thinking; 0 if there was none."""
+    decode_expert_misses: int = 0
+    """Look-ups after the first token that no tier above the drive answered."""
+    usual_tokens_per_s: float = 0.0
+    """What earlier answers of this model reached under such a plan on this PC; 0 if unknown."""

@@ -18,7 +18,7 @@ class PlanKind(enum.StrEnum):
 
 
 class ReasonCode(enum.StrEnum):
-    """Why a plan is as it is; each has a sentence in ``sentences``."""
+    """Why a plan is as it is, and how an answer was not; each has a sentence in ``sentences``."""
 
     FITS_IN_RAM = "fits_in_ram"
     FITS_IN_VRAM = "fits_in_vram"
@@ -35,6 +35,13 @@ class ReasonCode(enum.StrEnum):
     WEIGHTS_ARE_WIDENED = "weights_are_widened"
     SLOW_KERNELS = "slow_kernels"
     NO_GPU_USED = "no_gpu_used"
+    HITS_FROM_OWN = "hits_from_own"
+    HITS_FROM_FAMILY = "hits_from_family"
+    HITS_ASSUMED = "hits_assumed"
+    RAN_BEFORE = "ran_before"
+    FASTER_THAN_FORECAST = "faster_than_forecast"
+    SLOWER_THAN_FORECAST = "slower_than_forecast"
+    SLOWER_THAN_USUAL = "slower_than_usual"
     HOT_EXPERTS_IN_VRAM = "hot_experts_in_vram"
     VRAM_LIMITED_BY_FREE = "vram_limited_by_free"
     VRAM_LIMITED_BY_BUDGET = "vram_limited_by_budget"

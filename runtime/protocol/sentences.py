@@ -277,6 +277,32 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
             "{device} is not used: the part that every token uses needs {needed_bytes} there, and"
             " it may take {budget_bytes}."
         ),
+        ReasonCode.HITS_FROM_OWN: (
+            "{percent} % of the experts that a token needs are expected in memory, as this model"
+            " chose them for the last {num_tokens} tokens that it wrote on this PC."
+        ),
+        ReasonCode.HITS_FROM_FAMILY: (
+            "{percent} % of the experts that a token needs are expected in memory, as models of"
+            " this family choose them; once it has answered here, its own choices count."
+        ),
+        ReasonCode.HITS_ASSUMED: (
+            "{percent} % of the experts that a token needs are expected in memory, as other models"
+            " choose them; once it has answered here, its own choices count."
+        ),
+        ReasonCode.RAN_BEFORE: (
+            "Under a plan like this it wrote {tokens_per_s} tokens/s here (answers counted:"
+            " {num_answers}); the forecast had been {predicted_tokens_per_s}."
+        ),
+        ReasonCode.FASTER_THAN_FORECAST: (
+            "This was {percent} % faster than the forecast, {tokens_per_s} tokens/s."
+        ),
+        ReasonCode.SLOWER_THAN_FORECAST: (
+            "This was {percent} % slower than the forecast, {tokens_per_s} tokens/s."
+        ),
+        ReasonCode.SLOWER_THAN_USUAL: (
+            "This was {percent} % slower than this model usually is here, {tokens_per_s} tokens/s;"
+            " another program may be using the PC."
+        ),
         ReasonCode.NO_GPU_USED: "{device} is not used by this plan; the processor computes.",
     }
 )

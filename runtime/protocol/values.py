@@ -57,6 +57,17 @@ class TierCount(Value):
     bytes: int
 
 
+class HitsBasis(enum.StrEnum):
+    """Whose routing the predicted hits of an expert cache rest on."""
+
+    OWN = "own"
+    """The model's own, recorded while it answered on this PC."""
+    FAMILY = "family"
+    """That of models of the same family, recorded elsewhere."""
+    ASSUMED = "assumed"
+    """That of other models: a prior."""
+
+
 class Forecast(Value):
     """Predicted speed as a band, with what the prediction rests on."""
 
@@ -68,6 +79,18 @@ class Forecast(Value):
     basis: str
     """``measured`` (this model ran on this PC before), ``modelled`` (from measured rates of this
     PC) or ``assumed`` (from priors)."""
+    prompt_tokens_per_s: float = 0.0
+    """The likeliest rate; the band is not even around it. 0 where nobody worked it out."""
+    decode_tokens_per_s: float = 0.0
+    hit_ratio: float = 1.0
+    """Part of look-ups that find their expert above the drive."""
+    hits_basis: HitsBasis = HitsBasis.ASSUMED
+    drive_s_per_token: float = 0.0
+    """Waiting for the drive, as the cost model has it: a part of the time of a token."""
+    speed_ratio: float = 1.0
+    """What the likeliest rate was multiplied with: measured by modelled speed of earlier runs."""
+    joules_per_token: float = 0.0
+    """Energy of a generated token; 0 where nobody worked it out."""
 
 
 class EnergyEstimate(Value):

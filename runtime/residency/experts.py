@@ -14,6 +14,7 @@ from runtime.residency.shape import CacheShape
 from runtime.residency.slots import CPU, NOWHERE, SlotKey
 from runtime.residency.trial import HintMode, HintTrial
 from runtime.simulate.recorder import RoutingRecorder
+from runtime.simulate.reuse import ReuseMeter
 from runtime.spec.tensors import ExpertId, ExpertLayout
 from runtime.store.base import ExpertStore
 
@@ -45,6 +46,8 @@ class ExpertCache:
         self._above: DeviceExperts | None = None
         self.recorder: RoutingRecorder | None = None
         """Writes down which experts are chosen, where a person asked for it."""
+        self.reuse: ReuseMeter | None = None
+        """Counts how recently they were used before, where that is kept for later plans."""
         self._trial = HintTrial(HintMode.MEASURED)
         self._clock = clock
         self._begun_s: float | None = None
@@ -158,6 +161,8 @@ class ExpertCache:
         iterator must be closed.
         """
         self._tally.note_uses(self._ram.residents.first_of(layer), experts)
+        if self.reuse is not None:
+            self.reuse.note(layer, experts)
         above = self._above
         if above is None:
             return self._ram.runs(layer, experts, {})

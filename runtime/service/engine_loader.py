@@ -7,6 +7,7 @@ from runtime.engine.base import Engine
 from runtime.engine.script import Script
 from runtime.engine.scripted import ScriptedEngine
 from runtime.errors import LarderError
+from runtime.hardware.past_runs import PastRuns
 from runtime.protocol.errors import ErrorCode
 
 
@@ -23,12 +24,13 @@ def make_engine(
     rates_path: Path | None = None,
     routing_folder: Path | None = None,
     last_use_folder: Path | None = None,
+    past_runs_folder: Path | None = None,
 ) -> Engine:
     """Return an engine without a model; raise ``ENGINE_MISSING`` if its libraries are not there.
 
     ``rates_path`` is where measured rates are kept, ``routing_folder`` where the routing of what
     is computed is recorded, if anybody asked for that, ``last_use_folder`` where it is kept which
-    experts a model used last.
+    experts a model used last, ``past_runs_folder`` what its answers took.
     """
     if kind is EngineKind.SCRIPTED:
         return ScriptedEngine(script or Script())
@@ -38,4 +40,6 @@ def make_engine(
     except (ImportError, OSError) as error:  # OSError: a library that torch loads is not there
         raise LarderError(ErrorCode.ENGINE_MISSING, reason=str(error)) from error
     last_uses = None if last_use_folder is None else LastUses(last_use_folder)
-    return TieredEngine(rates_path=rates_path, routing_folder=routing_folder, last_uses=last_uses)
+    engine = TieredEngine(rates_path=rates_path, routing_folder=routing_folder, last_uses=last_uses)
+    engine.past_runs = None if past_runs_folder is None else PastRuns(past_runs_folder)
+    return engine

@@ -10,6 +10,7 @@ import psutil
 
 from runtime.errors import report_of
 from runtime.hardware.machine import describe_machine
+from runtime.hardware.past_runs import PastRuns
 from runtime.hardware.power import EnergyMeter
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
@@ -25,6 +26,8 @@ from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import dense_bytes
 from runtime.tokenizer.judge import template_problem
 
+PAST_RUNS = "past-runs"
+"""The folder beside the rates that says what models did before."""
 _STATED = "profile"
 
 
@@ -39,6 +42,7 @@ class LocalPlanning:
     ) -> None:
         self._places = places
         self._rates_path = rates_path
+        self._past_runs = PastRuns(rates_path.with_name(PAST_RUNS))
         self._is_ram_measured = False
         self._drive_rates = drive_rates or DriveRates(rates_path)
 
@@ -65,7 +69,8 @@ class LocalPlanning:
         facts = ModelFacts(
             report=report, spec=spec, dense_ram_bytes=dense_bytes(inspection.tensors.values())
         )
-        plans = plan_model(facts, machine, budgets, context_tokens)
+        past = self._past_runs.read(report.fingerprint)
+        plans = plan_model(facts, machine, budgets, context_tokens, past)
         return Planned(report, plans, recommend(plans))
 
     def describe(self, folders: Sequence[str]) -> MachineReport:

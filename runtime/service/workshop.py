@@ -37,7 +37,7 @@ def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> S
         scripted = ScriptedPlanning(script)
         return Service(factory, sink, scripted, scripted.prepare, error_log)
     # Late, so that the channel is open before the first model is looked at.
-    from runtime.service.local_planning import LocalPlanning
+    from runtime.service.local_planning import PAST_RUNS, LocalPlanning
     from runtime.service.local_preparing import LocalPreparer
     from runtime.service.prepared_places import PreparedPlaces
 
@@ -52,6 +52,7 @@ def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> S
         rates_path=rates_path,
         routing_folder=options.routing_folder,
         last_use_folder=folders.cache / "last-use",
+        past_runs_folder=folders.cache / PAST_RUNS,
     )
     planning = LocalPlanning(places, rates_path)
     return Service(factory, sink, planning, prepare, error_log)

@@ -74,6 +74,7 @@ from runtime.protocol.values import (
     EnergyEstimate,
     EnergyPart,
     Forecast,
+    HitsBasis,
     Tier,
     TierCount,
     WeightFormat,
@@ -100,6 +101,13 @@ _FORECAST = Forecast(
     decode_tokens_per_s_high=20.0,
     drive_bytes_per_token=0.0,
     basis="modelled",
+    prompt_tokens_per_s=150.0,
+    decode_tokens_per_s=15.0,
+    hit_ratio=0.75,
+    hits_basis=HitsBasis.OWN,
+    drive_s_per_token=0.01,
+    speed_ratio=0.9,
+    joules_per_token=4.5,
 )
 _SHARE = TierShare(tier=Tier.RAM, device="cpu", num_experts=64, bytes=1 << 30)
 _COPY = PreparedCopy(folder="/prepared", expert_format=WeightFormat.Q4_G32, size_bytes=5)
@@ -152,7 +160,7 @@ _MODEL = LoadedModel(
     load_s=0.5,
     kernels="reference",
 )
-_STATS = GenerationStats(
+EXAMPLE_STATS = GenerationStats(
     prompt_tokens=10,
     reused_tokens=4,
     generated_tokens=3,
@@ -176,6 +184,8 @@ _STATS = GenerationStats(
     ),
     predicted=_FORECAST,
     thinking_s=1.5,
+    decode_expert_misses=7,
+    usual_tokens_per_s=2.5,
 )
 _MACHINE = MachineReport(
     operating_system="Linux",
@@ -289,8 +299,8 @@ EVENTS: list[AnyEvent] = [
     GenerationStarted(request_id=6, prompt_tokens=10, reused_tokens=4, context_tokens=4096),
     PrefillProgressed(request_id=6, done_tokens=3, total_tokens=6),
     TokensGenerated(request_id=6, token_ids=[1, 2], text="Paris 🥐", thinking="hm"),
-    GenerationFinished(request_id=6, reason=FinishReason.STOP, stats=_STATS),
-    GenerationCancelled(request_id=6, stats=_STATS),
+    GenerationFinished(request_id=6, reason=FinishReason.STOP, stats=EXAMPLE_STATS),
+    GenerationCancelled(request_id=6, stats=EXAMPLE_STATS),
     TokensCounted(request_id=7, prompt_tokens=10, context_tokens=4096),
     CancelAccepted(request_id=8, was_running=True),
     MachineDescribed(request_id=9, machine=_MACHINE),

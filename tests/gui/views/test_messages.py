@@ -17,7 +17,7 @@ from app.views.question_view import MAX_BUBBLE_WIDTH, QuestionView
 from app.views.table_view import TableView
 from runtime.protocol.chat import Role
 from tests.support.loop_gaps import LoopGaps
-from tests.support.window_values import some_stats
+from tests.support.window_values import some_forecast, some_stats
 
 MAX_GAP_S = 0.1
 """Stated by the field cases; asserted at three times its value."""
@@ -290,6 +290,20 @@ def test_thinking_is_folded_above_the_answer_and_not_copied(
     assert QGuiApplication.clipboard().text() == "Yes."
     fold.click()
     assert not shown.isVisible()
+
+
+def test_answer_far_from_its_forecast_says_so(messages: MessageList) -> None:
+    predicted = msgspec.structs.replace(some_forecast(), decode_tokens_per_s=30.0)
+    stats = msgspec.structs.replace(some_stats(predicted=predicted), usual_tokens_per_s=28.0)
+    ended = dataclasses.replace(answer("Yes."), stats=stats)
+    messages.show_messages([question("q"), ended], is_other_chat=True)
+    line = answer_view(messages)._line
+    assert "This was 29 % slower than the forecast, 30.0 tokens/s." in line.text()
+    assert "24 % slower than this model usually is here, 28.0 tokens/s" in line.text()
+    assert "usual here are" in line.toolTip()
+    fine = dataclasses.replace(answer("Yes."), stats=some_stats(predicted=some_forecast()))
+    messages.show_messages([question("q"), fine], is_other_chat=True)
+    assert "forecast" not in answer_view(messages)._line.text()
 
 
 def test_answer_stopped_while_thinking_says_so(messages: MessageList) -> None:

@@ -1,0 +1,79 @@
+"""Counts, token by token, how recently the experts that a token needs were used before."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.spec.past import ReuseCounts
+
+_NEVER = -1
+
+
+class ReuseMeter:
+    """Ranks of recency in each MoE layer, and how often a need had each.
+
+    Only steps of one token are counted: they need exactly ``top_k`` experts in each layer. Those of
+    a prompt count as used at one moment. A step is noted layer by layer in their order; one that
+    was broken off is forgotten.
+
+    Threads: used by the engine thread.
+    """
+
+    def __init__(self, num_experts: int, layers: Sequence[int], top_k: int) -> None:
+        self._position = {layer: index for index, layer in enumerate(layers)}
+        self._rows = np.arange(len(layers))[:, None]
+        self._last_step = np.full((len(layers), num_experts), _NEVER, np.int32)
+        self._top_k = top_k
+        self._now = 0
+        self._step: list[Sequence[int]] = []
+        self._found = np.zeros(num_experts, np.int64)
+        self._num_tokens = 0
+
+    def note(self, layer: int, experts: Sequence[int]) -> None:
+        """Note which different experts a step needs in a layer."""
+        index = self._position[layer]
+        if not index:
+            self._step = []
+        if index != len(self._step):
+            self._step = []
+            return
+        self._step.append(experts)
+        if len(self._step) == len(self._position):
+            step, self._step = self._step, []
+            self._take(step)
+
+    def take(self) -> ReuseCounts | None:
+        """Return what was counted since the last call, None if nothing was."""
+        if not self._num_tokens:
+            return None
+        counts = ReuseCounts(tuple(self._found.tolist()), self._num_tokens)
+        self._found[:] = 0
+        self._num_tokens = 0
+        return counts
+
+    def _take(self, step: Sequence[Sequence[int]]) -> None:
+        """Take a whole step, the experts of each layer."""
+        if all(len(experts) == self._top_k for experts in step):
+            ids = np.array(step)
+            if self._now:
+                self._count(ids)
+                self._num_tokens += 1
+            self._last_step[self._rows, ids] = self._now
+        else:
+            for index, experts in enumerate(step):
+                self._last_step[index, list(experts)] = self._now
+        self._now += 1
+
+    def _count(self, ids: npt.NDArray[np.int64]) -> None:
+        """Count the rank of each of one token's experts, [layers, top_k].
+
+        Of experts that were used at one moment nobody knows which is more recent, nor of those that
+        were not used since the model was loaded: the middle of them counts.
+        """
+        used = self._last_step[self._rows, ids][:, :, None]
+        others = self._last_step[:, None, :]
+        newer = (others > used).sum(axis=2)
+        alike = (others == used).sum(axis=2)
+        ranks = newer + (alike - 1) // 2
+        self._found += np.bincount(ranks.ravel(), minlength=len(self._found))
