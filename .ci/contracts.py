@@ -18,6 +18,7 @@ from imports import Import, is_within
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("service",),
+    ("hub",),
     ("engine",),
     ("generate",),
     ("prepare",),

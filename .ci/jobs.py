@@ -73,7 +73,7 @@ def _units(*packages: str) -> tuple[str, ...]:
 
 _PURE_UNITS = _units(
     "cli", "service", "engine", "tokenizer", "store", "telemetry", "simulate", "plan", "policy",
-    "hardware", "inspect", "errors", "spec", "protocol", "testing",
+    "hardware", "inspect", "hub", "errors", "spec", "protocol", "testing",
 )  # fmt: skip
 _TORCH_UNITS = _units(
     "generate", "prepare", "residency", "models", "kernels", "device", "memory", "native", "demo",

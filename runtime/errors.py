@@ -10,6 +10,16 @@ _REQUEST = frozenset(
         ErrorCode.MODEL_ALREADY_LOADED,
         ErrorCode.SETTING_INVALID,
         ErrorCode.CONVERSATION_INVALID,
+        ErrorCode.HUB_OFFLINE,
+        ErrorCode.HUB_UNREACHABLE,
+        ErrorCode.HUB_ANSWER_INVALID,
+        ErrorCode.HUB_MODEL_MISSING,
+        ErrorCode.HUB_MODEL_GATED,
+        ErrorCode.HUB_MODEL_UNUSABLE,
+        ErrorCode.DOWNLOAD_MISMATCHED,
+        ErrorCode.DOWNLOAD_PLACE_TAKEN,
+        ErrorCode.DOWNLOAD_BUSY,
+        ErrorCode.DOWNLOAD_WRITE_FAILED,
     }
 )
 _RUNTIME = frozenset(

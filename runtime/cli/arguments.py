@@ -58,6 +58,7 @@ def build_parser(version: str) -> argparse.ArgumentParser:
     doctor = _add(commands, "doctor", "tell what this PC has, and how each figure was found")
     doctor.add_argument("folders", nargs="*", metavar="FOLDER", help="folders to tell the drive of")
     doctor.add_argument("--machine", type=Path, metavar="PROFILE", help="pretend to be this PC")
+    _add_hub(commands)
     add_replay(commands)
     _add(commands, "demo", "print the folder of the demo model")
     return parser
@@ -84,6 +85,22 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
         "--context", type=_count, default=0, metavar="N", help="context in tokens; 0: what fits"
     )
     parser.add_argument("--machine", type=Path, metavar="PROFILE", help="pretend to be this PC")
+
+
+def _add_hub(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    search = _add(commands, "search", "look for models on a hub, those that suit this PC first")
+    search.add_argument("query", metavar="TEXT", nargs="?", default="", help="a part of the name")
+    download = _add(commands, "download", "download a model, going on where it stopped")
+    download.add_argument("model", metavar="OWNER/NAME", help="the model's name on the hub")
+    download.add_argument(
+        "--plan", action="store_true", help="tell what it is and how fast; download nothing"
+    )
+    _add_budgets(download)
+    for parser in (search, download):
+        parser.add_argument(
+            "--hub", default="", metavar="ADDRESS", help="of the hub; otherwise HF_ENDPOINT"
+        )
+        parser.add_argument("--to", type=_folder, metavar="DIR", help="where downloads lie")
 
 
 def _add_chat(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

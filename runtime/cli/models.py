@@ -78,7 +78,7 @@ def plan(client: Client, options: argparse.Namespace) -> int:
         # Why nothing can be loaded is told once, below.
         for each in planned.plans:
             if problem is None or each.problem != problem:
-                _print_plan(each, is_recommended=each.kind is planned.recommended)
+                print_plan(each, is_recommended=each.kind is planned.recommended)
     if problem is not None:
         tell_failure(problem)
     return EXIT_PROBLEM if problem else 0
@@ -94,7 +94,7 @@ def prepare(client: Client, options: argparse.Namespace) -> int:
     )
     line = ProgressLine("preparing")
     events = client.events(command)
-    signal.signal(signal.SIGTERM, _canceller(client, command.request_id))
+    signal.signal(signal.SIGTERM, canceller(client, command.request_id))
     closing: Reply | None = None
     while closing is None:
         try:
@@ -144,7 +144,9 @@ def planning_problem(planned: ModelPlanned) -> ErrorReport | None:
     return next((each.problem for each in planned.plans if each.problem is not None), None)
 
 
-def _canceller(client: Client, request_id: int) -> Callable[[int, FrameType | None], None]:
+def canceller(client: Client, request_id: int) -> Callable[[int, FrameType | None], None]:
+    """Return what a signal calls to have a request end."""
+
     def cancel(_number: int, _frame: FrameType | None) -> None:
         client.cancel(request_id)
 
@@ -201,7 +203,8 @@ def _print_report(report: ModelReport) -> None:
     )
 
 
-def _print_plan(plan_: PlacementPlan, *, is_recommended: bool) -> None:
+def print_plan(plan_: PlacementPlan, *, is_recommended: bool) -> None:
+    """Print where a model would lie, how fast it would be, and why."""
     title = plan_.kind.value.replace("_", " ")
     print(f"{title}{'  (recommended)' if is_recommended else ''}")
     if plan_.problem is not None:

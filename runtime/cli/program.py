@@ -74,7 +74,7 @@ def _run_guarded(options: argparse.Namespace, error_log: ErrorLog) -> int:
 
 def _run(options: argparse.Namespace, error_log: ErrorLog) -> int:
     """Run a command on a service of its own; demo and replay need none."""
-    from runtime.cli import chat, machine, models, replay
+    from runtime.cli import chat, hub, machine, models, replay
 
     if options.command == "demo":
         return machine.demo(options)
@@ -84,6 +84,8 @@ def _run(options: argparse.Namespace, error_log: ErrorLog) -> int:
         "inspect": models.inspect,
         "plan": models.plan,
         "prepare": models.prepare,
+        "search": hub.search,
+        "download": hub.download,
         "chat": chat.chat,
         "doctor": machine.doctor,
     }

@@ -154,6 +154,17 @@ def _read_index(path: Path) -> dict[str, str]:
     return weight_map
 
 
+def read_index_files(path: Path) -> list[str]:
+    """Return the files that an index names, in the order of reading them.
+
+    Raises ``LarderError``, or ``FileNotFoundError``.
+    """
+    files = sorted(set(_read_index(path).values()))
+    if len(files) > MAX_SHARDS:
+        raise _too_many(path.parent, len(files))
+    return files
+
+
 def _too_many(folder: Path, num_files: int) -> LarderError:
     path = folder / INDEX_NAME
     return _index_invalid(path, f"a list of {num_files} files", f"at most {MAX_SHARDS}")

@@ -26,6 +26,17 @@ class ErrorCode(enum.StrEnum):
     MODEL_ALREADY_LOADED = "model_already_loaded"
     SETTING_INVALID = "setting_invalid"
     CONVERSATION_INVALID = "conversation_invalid"
+    # a hub and downloads
+    HUB_OFFLINE = "hub_offline"
+    HUB_UNREACHABLE = "hub_unreachable"
+    HUB_ANSWER_INVALID = "hub_answer_invalid"
+    HUB_MODEL_MISSING = "hub_model_missing"
+    HUB_MODEL_GATED = "hub_model_gated"
+    HUB_MODEL_UNUSABLE = "hub_model_unusable"
+    DOWNLOAD_MISMATCHED = "download_mismatched"
+    DOWNLOAD_PLACE_TAKEN = "download_place_taken"
+    DOWNLOAD_BUSY = "download_busy"
+    DOWNLOAD_WRITE_FAILED = "download_write_failed"
     # model: reading it
     FOLDER_NOT_FOUND = "folder_not_found"
     NOT_A_MODEL = "not_a_model"

@@ -4,20 +4,30 @@ Each command carries a ``request_id`` chosen by the window and gets exactly one 
 with that id: the one named in its docstring, or ``CommandFailed``. Progress events may come before.
 """
 
+from runtime.protocol.base import Command as Command  # noqa: PLC0414 - told on
+from runtime.protocol.base import Event as Event  # noqa: PLC0414 - told on
+from runtime.protocol.base import Reply as Reply  # noqa: PLC0414 - told on
 from runtime.protocol.chat import ChatMessage, FinishReason, GenerationStats, SamplingSettings
 from runtime.protocol.errors import ErrorReport
+from runtime.protocol.hub_messages import (
+    DescribeHubModel,
+    DiscardDownload,
+    DownloadDiscarded,
+    DownloadModel,
+    DownloadPaused,
+    DownloadProgressed,
+    HubCancelled,
+    HubModelDescribed,
+    HubSearched,
+    ModelDownloaded,
+    SearchHub,
+)
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import LoadedModel, LoadStage, ModelReport
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.search import FolderWeight, RootState
 from runtime.protocol.telemetry import TelemetrySample
-from runtime.protocol.values import Budgets, Value, WeightFormat
-
-
-class Command(Value, tag_field="type", tag=True):
-    """Base of what the window asks for."""
-
-    request_id: int
+from runtime.protocol.values import Budgets, WeightFormat
 
 
 class OpenSession(Command):
@@ -121,16 +131,6 @@ class SetBudgets(Command):
 
 class StopRuntime(Command):
     """End the process in an orderly way. Closed by ``RuntimeStopped``, the last frame."""
-
-
-class Event(Value, tag_field="type", tag=True):
-    """Base of what the runtime tells."""
-
-
-class Reply(Event):
-    """Base of events that belong to a command."""
-
-    request_id: int
 
 
 class SessionOpened(Reply):
@@ -350,6 +350,10 @@ AnyCommand = (
     | DescribeMachine
     | WatchTelemetry
     | SetBudgets
+    | SearchHub
+    | DescribeHubModel
+    | DownloadModel
+    | DiscardDownload
     | StopRuntime
 )
 AnyEvent = (
@@ -377,6 +381,13 @@ AnyEvent = (
     | MachineDescribed
     | TelemetryWatched
     | BudgetsSet
+    | HubSearched
+    | HubModelDescribed
+    | HubCancelled
+    | DownloadProgressed
+    | ModelDownloaded
+    | DownloadPaused
+    | DownloadDiscarded
     | RuntimeStopped
     | CommandFailed
     | TelemetrySampled
@@ -402,6 +413,12 @@ ClosingEvent = (
     | MachineDescribed
     | TelemetryWatched
     | BudgetsSet
+    | HubSearched
+    | HubModelDescribed
+    | HubCancelled
+    | ModelDownloaded
+    | DownloadPaused
+    | DownloadDiscarded
     | RuntimeStopped
     | CommandFailed
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.hub_sentences import HUB_TEMPLATES
 from runtime.protocol.plan import Reason, ReasonCode
 from runtime.protocol.wording import fill
 
@@ -17,6 +18,7 @@ __all__ = [
 
 ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
     {
+        **HUB_TEMPLATES,
         ErrorCode.PROMPT_TOO_LONG: (
             "This conversation takes {prompt_tokens} tokens (pieces of words) and the context has"
             " room for {context_tokens}. Shorten the message, start a new chat, or load the model"

@@ -5,7 +5,14 @@ import time
 from pathlib import PurePath
 
 from runtime.errors import LarderError, report_of
+from runtime.hub.desk import HubDesk
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.hub_messages import (
+    DescribeHubModel,
+    DiscardDownload,
+    DownloadModel,
+    SearchHub,
+)
 from runtime.protocol.messages import (
     AnyCommand,
     CancelAccepted,
@@ -28,7 +35,9 @@ from runtime.protocol.messages import (
 )
 from runtime.service.desk import Desk
 from runtime.service.engine_room import EngineFactory, EngineRoom
+from runtime.service.folders import find_folders
 from runtime.service.guard import run_guarded
+from runtime.service.hub_room import HubRoom
 from runtime.service.log import ErrorLog
 from runtime.service.planning import Planning
 from runtime.service.prepare_room import PrepareRoom
@@ -56,6 +65,7 @@ class Service:
         planning: Planning,
         prepare: Preparer,
         error_log: ErrorLog | None = None,
+        hub: HubDesk | None = None,
     ) -> None:
         self._error_log = error_log or ErrorLog()
         self._requests = OpenRequests(sink)
@@ -63,6 +73,7 @@ class Service:
         self._engine_room = EngineRoom(engine_factory, self._stages, self._error_log)
         self._prepare_room = PrepareRoom(prepare, self._error_log)
         self._search_room = SearchRoom(planning, self._error_log)
+        self._hub_room = HubRoom(hub or HubDesk(find_folders().cache), self._error_log)
         self._desk = Desk(planning, self._engine_room, self._error_log)
         self._sampler = Sampler(self._engine_room.sample, sink, self._error_log)
 
@@ -106,6 +117,7 @@ class Service:
             self._prepare_room,
             self._desk,
             self._search_room,
+            self._hub_room,
         )
         are_ended = [part.finish(max(deadline - time.monotonic(), 0.0)) for part in parts]
         stopped = LarderError(ErrorCode.RUNTIME_ENDED, exit_status=0, reason="stopped")
@@ -131,6 +143,8 @@ class Service:
                 self._prepare_room.start(request, command)
             case FindModels():
                 self._search_room.start(request, command)
+            case SearchHub() | DescribeHubModel() | DownloadModel() | DiscardDownload():
+                self._hub_room.start(request, command)
             case SetBudgets():
                 self._stages.check_loaded()
                 self._desk.ask(request, command)

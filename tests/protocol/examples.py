@@ -11,6 +11,20 @@ from runtime.protocol.chat import (
 )
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.framing import encode
+from runtime.protocol.hub import HubCard, HubFit, HubModel
+from runtime.protocol.hub_messages import (
+    DescribeHubModel,
+    DiscardDownload,
+    DownloadDiscarded,
+    DownloadModel,
+    DownloadPaused,
+    DownloadProgressed,
+    HubCancelled,
+    HubModelDescribed,
+    HubSearched,
+    ModelDownloaded,
+    SearchHub,
+)
 from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
 from runtime.protocol.messages import (
     AnyCommand,
@@ -260,6 +274,10 @@ COMMANDS: list[AnyCommand] = [
     DescribeMachine(request_id=9, folders=["/models"]),
     WatchTelemetry(request_id=10, interval_s=0.1),
     SetBudgets(request_id=11, budgets=_BUDGETS),
+    SearchHub(request_id=14, query="moe", endpoint="https://hub.example", folder="/models"),
+    DescribeHubModel(request_id=15, model_id="a/b", folder="/models"),
+    DownloadModel(request_id=16, model_id="a/b", revision="0" * 40, folder="/models"),
+    DiscardDownload(request_id=17, model_id="a/b", folder="/models"),
     StopRuntime(request_id=1 << 40),
 ]
 EVENTS: list[AnyEvent] = [
@@ -306,6 +324,29 @@ EVENTS: list[AnyEvent] = [
     MachineDescribed(request_id=9, machine=_MACHINE),
     TelemetryWatched(request_id=10, interval_s=0.1),
     BudgetsSet(request_id=11, model=_MODEL, plan=_PLAN),
+    HubSearched(
+        request_id=14,
+        models=[HubModel(model_id="a/b", fit=HubFit.NO_ROOM, num_parameters=5, size_bytes=10)],
+    ),
+    HubModelDescribed(
+        request_id=15,
+        card=HubCard(
+            model_id="a/b",
+            revision="0" * 40,
+            languages=["en"],
+            num_files=3,
+            size_bytes=10,
+            folder="/models/a/b",
+            problem=_ERROR,
+        ),
+    ),
+    HubCancelled(request_id=15),
+    DownloadProgressed(
+        request_id=16, done_bytes=1, total_bytes=2, bytes_per_s=0.5, file="x", num_retries=1
+    ),
+    ModelDownloaded(request_id=16, folder="/models/a/b", size_bytes=10),
+    DownloadPaused(request_id=16, kept_bytes=5),
+    DownloadDiscarded(request_id=17, freed_bytes=5),
     RuntimeStopped(request_id=1 << 40),
     CommandFailed(request_id=5, error=_ERROR),
     TelemetrySampled(sample=_SAMPLE),

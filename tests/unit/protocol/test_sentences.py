@@ -79,6 +79,16 @@ PARAMETERS = {
     "runtime_ended": "exit_status reason",
     "runtime_silent": "seconds",
     "internal": "",
+    "hub_offline": "",
+    "hub_unreachable": "host reason",
+    "hub_answer_invalid": "host reason",
+    "hub_model_missing": "host model",
+    "hub_model_gated": "host model",
+    "hub_model_unusable": "model reason",
+    "download_mismatched": "file host",
+    "download_place_taken": "folder",
+    "download_busy": "model",
+    "download_write_failed": "folder reason",
 }
 NEXT_STEPS = (
     "Change", "Check", "Choose", "Close", "Delete", "Download", "Free", "Install", "Plan",

@@ -1,0 +1,180 @@
+"""The commands that ask a hub: search, download."""
+
+import argparse
+import signal
+
+import msgspec
+
+from runtime.cli.budgets import read_budgets
+from runtime.cli.client import Client, CommandFailedError
+from runtime.cli.failure import EXIT_PROBLEM, error_json, print_json, tell_failure
+from runtime.cli.models import (
+    EXIT_CANCELLED,
+    absolute,
+    canceller,
+    planning_problem,
+    print_plan,
+)
+from runtime.cli.output import tell
+from runtime.cli.screen import ProgressLine, count_text, print_rows, safe_text, size_text
+from runtime.protocol.base import Reply
+from runtime.protocol.hub import HubCard, HubFit, HubModel
+from runtime.protocol.hub_messages import (
+    DescribeHubModel,
+    DownloadModel,
+    DownloadPaused,
+    DownloadProgressed,
+    HubModelDescribed,
+    HubSearched,
+    ModelDownloaded,
+    SearchHub,
+)
+from runtime.protocol.messages import ModelPlanned, PlanModel
+from runtime.service.folders import find_folders
+
+_FITS = {
+    HubFit.FITS: "runs here",
+    HubFit.NO_ROOM: "more than the drive has room for",
+    HubFit.DENSE: "runs, but has no experts",
+    HubFit.UNKNOWN: "kind not told",
+    HubFit.NOT_RUNNABLE: "cannot be run yet",
+}
+
+
+def search(client: Client, options: argparse.Namespace) -> int:
+    """Print what a hub finds, best suited first."""
+    found = client.ask(
+        SearchHub(
+            request_id=client.new_id(),
+            query=options.query,
+            endpoint=options.hub,
+            folder=_root(options),
+        ),
+        HubSearched,
+    ).models
+    if options.json:
+        print_json({"models": msgspec.to_builtins(found)})
+        return 0
+    print_rows([(model.model_id, _line(model)) for model in found])
+    if not found:
+        tell("larderctl: nothing was found")
+    return 0
+
+
+def download(client: Client, options: argparse.Namespace) -> int:
+    """Download a model, or tell with ``--plan`` what would come; what came early is kept."""
+    card = client.ask(
+        DescribeHubModel(
+            request_id=client.new_id(),
+            model_id=options.model,
+            endpoint=options.hub,
+            folder=_root(options),
+        ),
+        HubModelDescribed,
+    ).card
+    if card.problem is not None:
+        raise CommandFailedError(card.problem)
+    if options.plan:
+        return _plan(client, card, options)
+    if not options.json:
+        _print_card(card)
+    return _fetch(client, card, options)
+
+
+def _fetch(client: Client, card: HubCard, options: argparse.Namespace) -> int:
+    command = DownloadModel(
+        request_id=client.new_id(),
+        model_id=card.model_id,
+        revision=card.revision,
+        endpoint=options.hub,
+        folder=_root(options),
+    )
+    line = ProgressLine("downloading")
+    events = client.events(command)
+    signal.signal(signal.SIGTERM, canceller(client, command.request_id))
+    closing: Reply | None = None
+    while closing is None:
+        try:
+            for event in events:
+                if isinstance(event, ModelDownloaded | DownloadPaused):
+                    closing = event
+                elif isinstance(event, DownloadProgressed):
+                    rate = f", {size_text(round(event.bytes_per_s))}/s"
+                    line.show(event.done_bytes, event.total_bytes, rate)
+        except KeyboardInterrupt:
+            client.cancel(command.request_id)
+    line.clear()
+    if isinstance(closing, DownloadPaused):
+        tell(f"larderctl: stopped; {size_text(closing.kept_bytes)} are kept and used next time")
+        return EXIT_CANCELLED
+    assert isinstance(closing, ModelDownloaded)
+    if options.json:
+        print_json({"folder": closing.folder, "size_bytes": closing.size_bytes})
+    else:
+        print(f"{safe_text(closing.folder)}  ({size_text(closing.size_bytes)})")
+    return 0
+
+
+def _plan(client: Client, card: HubCard, options: argparse.Namespace) -> int:
+    """Print what a model is and how fast it would be, as its folder would be planned."""
+    fields = msgspec.to_builtins(card)
+    if not card.outline_folder:
+        if options.json:
+            print_json({"card": fields})
+        else:
+            _print_card(card)
+            tell("larderctl: this drive cannot hold an outline, so there is no plan")
+        return 0
+    planned = client.ask(
+        PlanModel(
+            request_id=client.new_id(),
+            folder=card.outline_folder,
+            budgets=read_budgets(client, options),
+            context_tokens=options.context,
+        ),
+        ModelPlanned,
+    )
+    problem = planning_problem(planned)
+    if options.json:
+        plans = msgspec.to_builtins(planned)
+        kept = {name: plans[name] for name in ("report", "plans", "recommended")}
+        print_json({**(error_json(problem) if problem else {}), "card": fields, **kept})
+    else:
+        _print_card(card)
+        for each in planned.plans:
+            if problem is None or each.problem != problem:
+                print_plan(each, is_recommended=each.kind is planned.recommended)
+    if problem is not None:
+        tell_failure(problem)
+    return EXIT_PROBLEM if problem else 0
+
+
+def _root(options: argparse.Namespace) -> str:
+    """Return the place of downloads: what was asked for, else the window's own."""
+    return absolute(options.to) if options.to else absolute(find_folders().data / "models")
+
+
+def _line(model: HubModel) -> str:
+    parts = [_FITS[model.fit]]
+    if model.num_parameters:
+        parts.append(f"{count_text(model.num_parameters)} parameters")
+    if model.size_bytes:
+        parts.append(size_text(model.size_bytes))
+    parts.append(model.licence or "licence not stated")
+    if model.is_gated:
+        parts.append("its owner wants to be asked")
+    return safe_text(", ".join(parts))
+
+
+def _print_card(card: HubCard) -> None:
+    rows = [
+        ("model", card.model_id),
+        ("licence", card.licence or "not stated"),
+        ("changed", card.last_modified),
+        ("download", f"{size_text(card.size_bytes)} in {card.num_files} files"),
+        ("not needed", size_text(card.left_out_bytes)),
+        ("here already", size_text(card.kept_bytes)),
+        ("free", size_text(card.free_bytes)),
+        ("goes to", card.folder),
+    ]
+    print_rows([(name, safe_text(value)) for name, value in rows if value])

@@ -1,0 +1,163 @@
+"""What a service asks of a hub, each question from beginning to end."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from runtime.engine.base import CancelToken
+from runtime.errors import LarderError, report_of
+from runtime.hub.address import hub_address, request_headers
+from runtime.hub.connection import STALL_S, HubConnection
+from runtime.hub.download import Download, Told
+from runtime.hub.listing import search_hub
+from runtime.hub.outline import OutlineMaker
+from runtime.hub.places import (
+    checked_root,
+    final_folder,
+    is_complete,
+    kept_bytes,
+    part_folder,
+    read_record,
+)
+from runtime.hub.repo import Repo, check_model_id, check_revision, read_repo
+from runtime.inspect.files import shown
+from runtime.prepare.disk import free_bytes
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.hub import HubCard, HubModel
+
+_ACCESS = frozenset({ErrorCode.HUB_MODEL_GATED, ErrorCode.HUB_MODEL_UNUSABLE})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HubDesk:
+    """Answers questions about a hub.
+
+    Threads: any, but downloads and descriptions of one model one at a time.
+    """
+
+    cache: Path
+    """Below it outlines lie."""
+    stall_s: float = STALL_S
+    first_pause_s: float = 1.0
+
+    def search(self, query: str, endpoint: str, folder: str, cancel: CancelToken) -> list[HubModel]:
+        """Return what a hub finds; raises ``CancelledError`` or ``LarderError``."""
+        root = checked_root(folder)
+        with self._hub(endpoint, cancel) as hub:
+            return search_hub(hub, query, _free(root))
+
+    def describe(self, model_id: str, endpoint: str, folder: str, cancel: CancelToken) -> HubCard:
+        """Return what a model is, with an outline; raises ``CancelledError``, ``LarderError``."""
+        root = checked_root(folder)
+        check_model_id(model_id)
+        with self._hub(endpoint, cancel) as hub, _drive_errors(self.cache):
+            repo = _repo_of(hub, model_id)
+            card = _card_of(repo, root)
+            try:
+                files, outline = OutlineMaker(hub, cancel, self._outlines()).make(repo)
+            except LarderError as error:
+                if error.code not in _ACCESS:
+                    raise
+                return msgspec.structs.replace(card, problem=report_of(error))
+        size = sum(file.size_bytes for file in files)
+        final = final_folder(root, model_id)
+        record = read_record(final)
+        is_here = record is not None and record.files == files and is_complete(final, record)
+        return msgspec.structs.replace(
+            card,
+            num_files=len(files),
+            size_bytes=size,
+            left_out_bytes=max(repo.all_bytes - size, 0),
+            kept_bytes=size if is_here else kept_bytes(part_folder(root, model_id), files),
+            is_here=is_here,
+            outline_folder=outline,
+        )
+
+    def download(
+        self,
+        model_id: str,
+        revision: str,
+        endpoint: str,
+        folder: str,
+        cancel: CancelToken,
+        tell: Told,
+    ) -> tuple[Path, int]:
+        """Bring a model to its place; return its folder and size.
+
+        Raises ``CancelledError`` or ``LarderError``.
+        """
+        root = checked_root(folder)
+        check_model_id(model_id)
+        check_revision(revision)
+        with self._hub(endpoint, cancel) as hub:
+            record = read_record(part_folder(root, model_id))
+            if record is not None and (record.model_id, record.revision) == (model_id, revision):
+                repo = Repo(model_id=model_id, revision=revision)
+                files = record.files
+            else:
+                repo = _repo_of(hub, model_id, revision)
+                with _drive_errors(self.cache):
+                    files, _ = OutlineMaker(hub, cancel, self._outlines()).make(repo)
+            download = Download(hub, cancel, tell, first_pause_s=self.first_pause_s)
+            final = download.run(repo, files, root)
+        return final, sum(file.size_bytes for file in files)
+
+    def kept(self, model_id: str, folder: str) -> int:
+        """Return how much of an unfinished download is there."""
+        place = part_folder(checked_root(folder), model_id)
+        record = read_record(place)
+        return kept_bytes(place, record.files) if record is not None else 0
+
+    def _hub(self, endpoint: str, cancel: CancelToken) -> HubConnection:
+        return HubConnection(hub_address(endpoint), request_headers(), cancel, self.stall_s)
+
+    def _outlines(self) -> Path:
+        folder = self.cache / "hub"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+
+def _repo_of(hub: HubConnection, model_id: str, revision: str = "") -> Repo:
+    path = f"models/{model_id}" + (f"/revision/{revision}" if revision else "")
+    answer = hub.ask(path, {"blobs": "true"}, model_id)
+    try:
+        return read_repo(answer, model_id)
+    except ValueError as cause:
+        raise hub.invalid(str(cause)) from cause
+
+
+def _card_of(repo: Repo, root: Path) -> HubCard:
+    return HubCard(
+        model_id=repo.model_id,
+        revision=repo.revision,
+        licence=repo.licence,
+        is_gated=repo.is_gated,
+        base_model=repo.base_model,
+        languages=list(repo.languages),
+        last_modified=repo.last_modified,
+        num_downloads=repo.num_downloads,
+        free_bytes=_free(root),
+        folder=shown(str(final_folder(root, repo.model_id))),
+    )
+
+
+def _free(root: Path) -> int:
+    try:
+        return free_bytes(root)
+    except OSError:
+        return 0
+
+
+@contextlib.contextmanager
+def _drive_errors(folder: Path) -> Iterator[None]:
+    """Tell what a failure to write outlines means."""
+    try:
+        yield
+    except OSError as cause:
+        reason = cause.strerror or str(cause)
+        raise LarderError(
+            ErrorCode.DISK_NOT_WRITABLE, folder=shown(str(folder)), reason=reason
+        ) from cause

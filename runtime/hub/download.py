@@ -1,0 +1,170 @@
+"""A whole model from the hub to the drive: resumed where it stopped, complete or not there."""
+
+import contextlib
+import dataclasses
+import errno
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from runtime.engine.base import CancelToken
+from runtime.errors import LarderError
+from runtime.hub.connection import HubConnection
+from runtime.hub.places import (
+    Record,
+    final_folder,
+    is_complete,
+    kept_bytes,
+    part_folder,
+    read_record,
+    write_record,
+)
+from runtime.hub.repo import Repo, RepoFile
+from runtime.hub.transfer import Carrier, fetch_file
+from runtime.inspect.files import shown
+from runtime.prepare.disk import free_bytes, sync_folder
+from runtime.prepare.lock import FolderBusyError, FolderLock
+from runtime.protocol.errors import ErrorCode
+
+SPARE_BYTES = 256 << 20
+"""Room that is left on the drive; a system without any cannot work."""
+TELL_INTERVAL_S = 0.25
+_RATE_S = 4.0
+"""The rate is that of about so many seconds before."""
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Fetched:
+    """How far a download is."""
+
+    done_bytes: int
+    total_bytes: int
+    bytes_per_s: float
+    file: str
+    num_retries: int
+
+
+Told = Callable[[Fetched], None]
+
+
+class Download:
+    """One model on its way. Threads: one."""
+
+    def __init__(
+        self,
+        hub: HubConnection,
+        cancel: CancelToken,
+        tell: Told,
+        *,
+        first_pause_s: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._hub = hub
+        self._cancel = cancel
+        self._tell = tell
+        self._clock = clock
+        self._carrier = Carrier(hub, cancel, self._on_arrived, self._on_retrying, first_pause_s)
+        self._total = self._done = 0
+        self._file = ""
+        self._num_retries = 0
+        self._told_s = self._begun_s = clock()
+        self._marks: list[tuple[float, int]] = []
+        self._num_fetched = 0
+
+    def run(self, repo: Repo, files: list[RepoFile], root: Path) -> Path:
+        """Bring a model to its place below ``root``; return its folder.
+
+        Raises ``CancelledError`` or ``LarderError``; what is there stays for the next run.
+        """
+        final, part = final_folder(root, repo.model_id), part_folder(root, repo.model_id)
+        record = Record(model_id=repo.model_id, revision=repo.revision, files=files)
+        if final.exists():
+            there = read_record(final)
+            if there == record and is_complete(final, record):
+                return final
+            raise LarderError(ErrorCode.DOWNLOAD_PLACE_TAKEN, folder=shown(str(final)))
+        try:
+            part.mkdir(parents=True, exist_ok=True)
+            with FolderLock(part):
+                self._fill(record, repo, part)
+            part.rename(final)
+            sync_folder(final.parent)
+        except FolderBusyError as cause:
+            raise LarderError(ErrorCode.DOWNLOAD_BUSY, model=repo.model_id) from cause
+        except OSError as cause:
+            raise self._drive_error(part, files, cause) from cause
+        return final
+
+    def _fill(self, record: Record, repo: Repo, folder: Path) -> None:
+        files = record.files
+        before = read_record(folder)
+        if before is not None and before != record:
+            self._drop_changed(before, record, folder)
+        self._total = sum(file.size_bytes for file in files)
+        self._check_room(files, folder)
+        write_record(folder, record)
+        for file in files:
+            self._cancel.check()
+            self._file = file.name
+            self._tell_now()
+            url = self._hub.file_url(repo, file.name)
+            fetch_file(self._carrier, file, url, folder, repo.model_id)
+        sync_folder(folder)
+        self._tell_now()
+
+    def _drop_changed(self, before: Record, record: Record, folder: Path) -> None:
+        """Delete what belongs to another revision; files that are the same in both stay."""
+        same = set(before.files) & set(record.files)
+        for file in before.files:
+            if file not in same:
+                (folder / file.name).unlink(missing_ok=True)
+                (folder / f"{file.name}.part").unlink(missing_ok=True)
+
+    def _check_room(self, files: list[RepoFile], folder: Path) -> None:
+        missing = self._total - kept_bytes(folder, files)
+        free = free_bytes(folder)
+        if missing and missing + SPARE_BYTES > free:
+            raise LarderError(
+                ErrorCode.DISK_FULL,
+                folder=shown(str(folder.parent)),
+                needed_bytes=missing + SPARE_BYTES,
+                free_bytes=free,
+            )
+
+    def _drive_error(self, folder: Path, files: list[RepoFile], cause: OSError) -> LarderError:
+        name = shown(str(folder.parent))
+        reason = cause.strerror or str(cause)
+        if cause.errno in _FULL:
+            missing = sum(file.size_bytes for file in files) - kept_bytes(folder, files)
+            free = 0
+            with contextlib.suppress(OSError):
+                free = free_bytes(folder)
+            return LarderError(
+                ErrorCode.DISK_FULL, folder=name, needed_bytes=missing, free_bytes=free
+            )
+        if cause.errno in _READ_ONLY:
+            return LarderError(ErrorCode.DISK_NOT_WRITABLE, folder=name, reason=reason)
+        return LarderError(ErrorCode.DOWNLOAD_WRITE_FAILED, folder=name, reason=reason)
+
+    def _on_arrived(self, num_bytes: int) -> None:
+        self._done += num_bytes
+        if self._clock() - self._told_s >= TELL_INTERVAL_S:
+            self._tell_now()
+
+    def _on_retrying(self, num_retries: int) -> None:
+        self._num_retries = num_retries
+        self._tell_now()
+
+    def _tell_now(self) -> None:
+        now_s = self._clock()
+        self._told_s = now_s
+        self._marks = [mark for mark in self._marks if now_s - mark[0] <= _RATE_S]
+        rate = 0.0
+        if self._marks and not self._num_retries:
+            first_s, first_bytes = self._marks[0]
+            if now_s > first_s:
+                rate = max(self._done - first_bytes, 0) / (now_s - first_s)
+        self._marks.append((now_s, self._done))
+        self._tell(Fetched(self._done, self._total, rate, self._file, self._num_retries))

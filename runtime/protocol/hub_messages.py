@@ -1,0 +1,87 @@
+"""The messages about hubs and downloads; see ``messages``."""
+
+from runtime.protocol.base import Command, Reply
+from runtime.protocol.hub import HubCard, HubModel
+
+
+class SearchHub(Command):
+    """Look for models on a hub. Closed by ``HubSearched`` or ``HubCancelled``.
+
+    In all commands about a hub, ``endpoint`` is its address, empty for the usual one, and
+    ``folder`` the place below which downloads lie.
+    """
+
+    query: str
+    folder: str
+    endpoint: str = ""
+
+
+class DescribeHubModel(Command):
+    """Tell what a model of a hub is. Closed by ``HubModelDescribed`` or ``HubCancelled``."""
+
+    model_id: str
+    folder: str
+    endpoint: str = ""
+
+
+class DownloadModel(Command):
+    """Download one revision of a model. Closed by ``ModelDownloaded`` or ``DownloadPaused``."""
+
+    model_id: str
+    revision: str
+    folder: str
+    endpoint: str = ""
+
+
+class DiscardDownload(Command):
+    """Delete what an unfinished download left. Closed by ``DownloadDiscarded``."""
+
+    model_id: str
+    folder: str
+
+
+class HubSearched(Reply):
+    """What a search found, best suited first."""
+
+    models: list[HubModel]
+
+
+class HubModelDescribed(Reply):
+    """What a model of a hub is."""
+
+    card: HubCard
+
+
+class HubCancelled(Reply):
+    """A question to a hub was stopped."""
+
+
+class DownloadProgressed(Reply):
+    """How far a download is; a rate of 0 while nothing comes."""
+
+    done_bytes: int
+    total_bytes: int
+    bytes_per_s: float
+    file: str = ""
+    """What is being fetched or checked."""
+    num_retries: int = 0
+    """How often in a row the connection failed without anything new."""
+
+
+class ModelDownloaded(Reply):
+    """All files are there, each with the bytes that the hub names."""
+
+    folder: str
+    size_bytes: int
+
+
+class DownloadPaused(Reply):
+    """Stopped; what is there is kept and a next start goes on with it."""
+
+    kept_bytes: int
+
+
+class DownloadDiscarded(Reply):
+    """Nothing is left of an unfinished download."""
+
+    freed_bytes: int

@@ -1,0 +1,83 @@
+"""``larderctl search`` and ``larderctl download`` against a hub on this machine."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime.cli.__main__ import main
+from runtime.inspect.folder import inspect_folder
+from tests.support.checkpoint_folders import TinyModel, write_checkpoint
+from tests.support.fake_hub import FakeHub, fake_hub, moe_facts
+
+Capture = pytest.CaptureFixture[str]
+MODEL = "maker/tiny"
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.delenv("TRANSFORMERS_OFFLINE")
+    with fake_hub() as served:
+        published = write_checkpoint(tmp_path / "published", TinyModel(num_shards=0))
+        served.add(MODEL, published, **moe_facts(num_parameters=1000))
+        monkeypatch.setenv("HF_ENDPOINT", served.address)
+        yield served
+
+
+def run_json(capsys: Capture, *arguments: str, status: int = 0) -> dict[str, Any]:
+    assert main([*arguments, "--json"]) == status
+    document = json.loads(capsys.readouterr().out)
+    assert isinstance(document, dict)
+    return document
+
+
+def test_search_tells_each_model_with_how_it_suits(hub: FakeHub, capsys: Capture) -> None:
+    assert main(["search", "tiny"]) == 0
+    line = capsys.readouterr().out
+    assert MODEL in line
+    assert "runs here" in line
+    assert run_json(capsys, "search")["models"][0]["model_id"] == MODEL
+    assert main(["search", "no such name"]) == 0
+    assert "nothing was found" in capsys.readouterr().err
+    assert len(hub.asked("/api/models")) == 3
+
+
+def test_download_plan_tells_speed_and_downloads_nothing(
+    hub: FakeHub, capsys: Capture, tmp_path: Path
+) -> None:
+    document = run_json(capsys, "download", MODEL, "--plan", "--to", str(tmp_path / "to"))
+    assert document["card"]["size_bytes"] > 0
+    assert document["recommended"] is not None
+    assert document["plans"][0]["forecast"]["decode_tokens_per_s_high"] > 0
+    assert not (tmp_path / "to").exists()
+    assert main(["download", MODEL, "--plan", "--to", str(tmp_path / "to")]) == 0
+    assert "answers at" in capsys.readouterr().out
+    assert all(each[1] for each in hub.asked("/cdn/"))
+
+
+def test_download_brings_a_model_that_can_be_run(hub: FakeHub, capsys: Capture) -> None:
+    document = run_json(capsys, "download", MODEL)
+    assert inspect_folder(document["folder"]).report.is_runnable
+    assert Path(document["folder"]).parts[-3:] == ("models", *MODEL.split("/"))
+    hub.requests.clear()
+    assert main(["download", MODEL]) == 0
+    assert not hub.asked("/resolve/")
+    assert document["folder"] in capsys.readouterr().out
+
+
+def test_download_of_a_closed_model_says_what_to_do(hub: FakeHub, capsys: Capture) -> None:
+    hub.models[MODEL].is_closed = True
+    assert main(["download", MODEL]) == 2
+    assert "HF_TOKEN" in capsys.readouterr().err
+
+
+def test_download_offline_asks_nobody(
+    hub: FakeHub, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert main(["download", MODEL]) == 2
+    assert "HF_HUB_OFFLINE" in capsys.readouterr().err
+    assert hub.requests == []
