@@ -5,11 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from app import early
-from app.text import start_words
+from app.text import languages, start_words
+from app.text.translate import use_translations
 
 EXIT_INTERRUPTED = 130
 
@@ -23,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from app.display import display_problem
     from app.state.folders import app_folders
 
+    _speak(os.environ)
     crash_log = early.keep_crash_log(app_folders(os.environ).crash_log)
     problem = "" if options.terminal else display_problem(os.environ)
     try:
@@ -45,6 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if crash_log is not None:
             early.close_crash_log(crash_log)
+
+
+def _speak(environment: Mapping[str, str]) -> None:
+    """Take the terminal's language; a window takes the person's choice later."""
+    known = languages.known_languages([languages.SHIPPED])
+    code = languages.best_language(languages.environment_languages(environment), known)
+    use_translations(languages.translations_for(code, known))
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

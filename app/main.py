@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 from collections.abc import Mapping
 
 from PySide6.QtCore import QObject, Qt, QTimer
@@ -9,7 +10,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.end_signals import EndSignals
 from app.graphs.map_import import MapImport
+from app.language import speak, zoomed
 from app.link.client import RuntimeClient
+from app.link.interpreter import start_apart
 from app.link.process import RuntimeCommand, RuntimeProcess
 from app.state.chat import ChatState
 from app.state.chat_values import ChatNotice
@@ -23,9 +26,11 @@ from app.state.model_removal import ModelRemoval, RemovalResult
 from app.state.monitor import Monitor
 from app.state.session import Session
 from app.state.settings import SettingsState
+from app.state.settings_file import read_settings
 from app.state.stages import Stage
 from app.state.telemetry import TelemetryState
 from app.state.telemetry_watch import TelemetryWatch
+from app.text.appearance_words import language_not_read
 from app.text.errors import sentence
 from app.text.library_words import removal_line
 from app.text.notices import chat_notice, setting_notice
@@ -62,6 +67,8 @@ class Program(QObject):
         self._options = options
         self.folders: AppFolders = app_folders(environment)
         self.settings = SettingsState(self.folders.settings_file, self)
+        self.language = speak(self.settings.values.language, self.folders.translations)
+        self.is_restart_wanted = False
         demo = str(demo_folder(environment)) if options.is_demo_wanted else ""
         self.library = LibraryState(self.folders.library_file, demo, self)
         command = RuntimeCommand(options.runtime_arguments, str(self.folders.runtime_log))
@@ -185,7 +192,9 @@ class Program(QObject):
             SettingWords.CHATS_FILE: str(self.folders.data),
             SettingWords.LOG_FILE: str(self.folders.logs),
         }
-        return SettingsView(self.settings, self.session, files)
+        view = SettingsView(self.settings, self.session, files, self.language.choices)
+        view.restart_wanted.connect(self._on_restart_wanted)
+        return view
 
     def _connect(self) -> None:
         window, session, chat = self.window, self.session, self.chat
@@ -221,9 +230,11 @@ class Program(QObject):
         hints.colorSchemeChanged.connect(lambda _scheme: self._on_settings_changed())
 
     def _show_setting_notices(self) -> None:
-        notices = self.settings.notices
-        if notices:
-            text = "\n".join(setting_notice(notice) for notice in notices)
+        texts = [setting_notice(notice) for notice in self.settings.notices]
+        if self.language.unread_file:
+            texts.append(language_not_read(self.language.unread_file, self.language.problem))
+        if texts:
+            text = "\n".join(texts)
             self.window.notice.show_notice(NoticeSource.SETTINGS, text, is_error=False)
 
     def _on_chat_noticed(self, notice: ChatNotice, text: str) -> None:
@@ -306,6 +317,10 @@ class Program(QObject):
         elif self.session.stage in (Stage.LOADING, Stage.PREPARING):
             self.session.cancel()
 
+    def _on_restart_wanted(self) -> None:
+        self.is_restart_wanted = True
+        self.window.close()
+
     def _on_settings_changed(self) -> None:
         palette = palette_for(self.settings.values.theme)
         if palette == self._palette:
@@ -342,6 +357,9 @@ def make_application(arguments: list[str]) -> QApplication:
 
 def run(options: StartOptions) -> int:
     """Show the window and return the exit status once it is closed."""
+    environment = dict(os.environ)
+    values, _ = read_settings(app_folders(environment).settings_file)
+    os.environ.update(zoomed(values.zoom_percent, environment))
     application = make_application(["larder"])
     signals = EndSignals()
     try:
@@ -353,4 +371,6 @@ def run(options: StartOptions) -> int:
         program.close()
     finally:
         signals.close()
+    if program.is_restart_wanted:
+        start_apart("app", sys.argv[1:], environment)
     return int(status)

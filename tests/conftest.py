@@ -26,6 +26,7 @@ _HOME_FOLDERS = {
     "LOCALAPPDATA": "local",
 }
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
+_ENGLISH = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 hypothesis.settings.register_profile("deep", max_examples=2000, deadline=None, database=None)
@@ -44,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(scratch.cleanup)
     os.environ.update(_home_variables(Path(scratch.name)))
     os.environ.update(_OFFLINE)
+    os.environ.update(_ENGLISH)
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Started in the background of a shell: programs under test would inherit the deafness.

@@ -42,6 +42,8 @@ class CurvePlot(QWidget):
         self._palette = palette
         self._curves: tuple[DrawnCurve, ...] = ()
         self.setAccessibleName(name)
+        # Time goes from left to right in every language, and so do its numbers.
+        self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         # What lies below is never seen, so nothing of it is drawn anew with each point.
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)

@@ -1,8 +1,9 @@
 """How our own modules are started as processes."""
 
 import os
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -22,3 +23,13 @@ def module_environment(environment: Mapping[str, str]) -> dict[str, str]:
     known = environment.get("PYTHONPATH", "")
     path = os.pathsep.join(part for part in (str(_ROOT), known) if part)
     return {**environment, "PYTHONPATH": path}
+
+
+def start_apart(module: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Run a module as a process that goes on when this one has ended."""
+    subprocess.Popen(
+        [*module_command(module), *arguments],
+        env=module_environment(environment),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )

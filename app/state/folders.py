@@ -36,6 +36,11 @@ class AppFolders:
         return self.data / "chats.db"
 
     @property
+    def translations(self) -> Path:
+        """Languages that the person added, one ``.po`` file each."""
+        return self.data / "translations"
+
+    @property
     def runtime_log(self) -> Path:
         """What the runtime writes on its error stream."""
         return self.logs / "runtime.log"

@@ -18,6 +18,8 @@ class ThemeChoice(enum.StrEnum):
     SYSTEM = "system"
     LIGHT = "light"
     DARK = "dark"
+    CONTRAST = "contrast"
+    """High contrast, light or dark as the system is."""
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +35,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings with their defaults; immutable, replaced as a whole."""
 
     theme: ThemeChoice = ThemeChoice.SYSTEM
+    language: str = ""
+    """The code of a language; empty takes the system's."""
+    zoom_percent: int = 100
+    """How large text and controls are."""
     reduce_motion: bool = False
     last_folder: str = ""
     """The model that was loaded last; empty before the first."""
@@ -93,6 +99,7 @@ _DEFAULTS = Settings()
 _LIMITS: dict[str, tuple[float, float]] = {
     "ram_budget_bytes": (0, 1 << 50),
     "context_tokens": (0, 1 << 30),
+    "zoom_percent": (100, 300),
     "energy_price_per_kwh": (0, 1000),
     "max_drive_energy_ratio": (0.01, 1),
     "temperature": (0, 5),

@@ -1,6 +1,6 @@
 """Words with numbers and names in them: one function for each phrase."""
 
-from app.text.translate import tr
+from app.text.translate import tr, trn
 from app.text.units import (
     band,
     count,
@@ -13,6 +13,7 @@ from app.text.units import (
     size_of,
     throughput,
     weights,
+    weights_alone,
 )
 from app.text.words import ChatWords, ModelWords, StripWords
 from runtime.protocol.chat import GenerationStats
@@ -72,7 +73,7 @@ def model_line(report: ModelReport) -> str:
         parts.append(
             tr("{weights}, {active} used per token").format(
                 weights=weights(report.num_parameters),
-                active=weights(report.num_active_parameters).rpartition(" ")[0],
+                active=weights_alone(report.num_active_parameters),
             )
         )
     if report.num_experts:
@@ -225,8 +226,8 @@ def variant_of(index: int, number: int) -> str:
 
 def library_summary(num_folders: int, num_bytes: int) -> str:
     """For example ``3 folders · 71 GiB``."""
-    folders = tr("1 folder") if num_folders == 1 else tr("{n} folders").format(n=num_folders)
-    return DOT.join((folders, size(num_bytes)))
+    folders = trn("{count} folder", "{count} folders", num_folders)
+    return DOT.join((folders.format(count=count(num_folders)), size(num_bytes)))
 
 
 def measured(tokens_per_s: float) -> str:

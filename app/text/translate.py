@@ -1,9 +1,6 @@
 """Where the words of the window go through gettext; English is the language of the source."""
 
 import gettext
-from pathlib import Path
-
-DOMAIN = "larder"
 
 
 class _Catalogue:
@@ -12,11 +9,9 @@ class _Catalogue:
     current: gettext.NullTranslations = gettext.NullTranslations()
 
 
-def use_languages(folder: Path, languages: list[str]) -> bool:
-    """Take the first of these languages that has translations; return whether one has."""
-    found = gettext.translation(DOMAIN, str(folder), languages, fallback=True)
-    _Catalogue.current = found
-    return isinstance(found, gettext.GNUTranslations)
+def use_translations(translations: gettext.NullTranslations) -> None:
+    """Take these from now on; words that were asked for before stay as they are."""
+    _Catalogue.current = translations
 
 
 def tr(text: str) -> str:

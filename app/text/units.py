@@ -7,6 +7,7 @@ MIB_BYTES = 1 << 20
 KIB_BYTES = 1 << 10
 _SPACE = "\N{NO-BREAK SPACE}"
 _JOULES_PER_WH = 3600.0
+_FIRST_IN_BILLIONS = 950_000_000
 
 
 def count(number: float) -> str:
@@ -105,8 +106,18 @@ def power(watts: float) -> str:
 
 def weights(number: int) -> str:
     """Parameters of a model: ``117 billion weights``, ``135 million weights``."""
-    if number >= 950_000_000:
-        billions = number / 1e9
-        text = f"{billions:.0f}" if billions >= 9.95 else f"{billions:.1f}"
-        return tr("{number} billion weights").format(number=text)
+    if number >= _FIRST_IN_BILLIONS:
+        return tr("{number} billion weights").format(number=_billions(number))
     return tr("{number} million weights").format(number=f"{number / 1e6:.0f}")
+
+
+def weights_alone(number: int) -> str:
+    """The same where it has been said that weights are counted: ``5.1 billion``."""
+    if number >= _FIRST_IN_BILLIONS:
+        return tr("{number} billion").format(number=_billions(number))
+    return tr("{number} million").format(number=f"{number / 1e6:.0f}")
+
+
+def _billions(number: int) -> str:
+    billions = number / 1e9
+    return f"{billions:.0f}" if billions >= 9.95 else f"{billions:.1f}"

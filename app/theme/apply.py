@@ -17,10 +17,30 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QApplication
 
 from app.theme import metrics
-from app.theme.palette import DARK, LIGHT, Palette
+from app.theme.palette import CONTRAST_DARK, CONTRAST_LIGHT, DARK, LIGHT, Palette
 from app.theme.stylesheet import style_sheet
 
 RESOURCES = Path(__file__).resolve().parents[2] / "resources"
+
+_LANGUAGE = "language"
+_FAMILIES = {
+    "zh_CN": (
+        "Noto Sans CJK SC",
+        "Noto Sans SC",
+        "Source Han Sans SC",
+        "PingFang SC",
+        "Microsoft YaHei UI",
+        "WenQuanYi Micro Hei",
+    ),
+}
+"""The system's typefaces for what Inter has no shapes for; without them Qt takes any that has."""
+
+
+def use_script_of(code: str) -> None:
+    """Choose typefaces that have the shapes of a language; before the theme is applied."""
+    application = QGuiApplication.instance()
+    if application is not None:
+        application.setProperty(_LANGUAGE, code)
 
 
 def load_fonts() -> None:
@@ -31,7 +51,9 @@ def load_fonts() -> None:
 
 def body_font() -> QFont:
     """Return the body font, with figures of equal width where Qt can ask for them."""
-    font = QFont("Inter")
+    application = QGuiApplication.instance()
+    code = str(application.property(_LANGUAGE)) if application is not None else ""
+    font = QFont(["Inter", *_FAMILIES.get(code, ())])
     font.setPixelSize(metrics.BODY_PX)
     font.setFeature(QFont.Tag("tnum"), 1)
     return font
@@ -45,11 +67,25 @@ def code_font() -> QFont:
 
 
 def palette_for(theme: str) -> Palette:
-    """Return the palette of ``light``, ``dark`` or ``system``."""
-    if theme == "system":
-        is_dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
-        return DARK if is_dark else LIGHT
-    return DARK if theme == "dark" else LIGHT
+    """Return the palette of ``light``, ``dark``, ``contrast`` or ``system``.
+
+    The system says light or dark for the latter two, and may ask for high contrast itself.
+    """
+    if theme in ("light", "dark"):
+        return DARK if theme == "dark" else LIGHT
+    is_dark = QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+    if theme == "contrast" or is_high_contrast_wanted():
+        return CONTRAST_DARK if is_dark else CONTRAST_LIGHT
+    return DARK if is_dark else LIGHT
+
+
+def is_high_contrast_wanted() -> bool:
+    """Whether the system asks programs for high contrast; Qt tells since 6.10."""
+    hints = QGuiApplication.styleHints()
+    accessibility = hints.accessibility() if hasattr(hints, "accessibility") else None
+    if accessibility is None:
+        return False
+    return bool(accessibility.contrastPreference() == Qt.ContrastPreference.HighContrast)
 
 
 def apply_theme(application: QApplication, palette: Palette) -> None:

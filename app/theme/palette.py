@@ -144,6 +144,58 @@ DARK = Palette(
     code_name="#8FB6DE",
 )
 
+CONTRAST_LIGHT = dataclasses.replace(
+    LIGHT,
+    background="#FFFFFF",
+    line="#000000",
+    text="#000000",
+    dim="#1F1A16",
+    accent="#6B3500",
+    accent_hover="#4A2400",
+    accent_text="#6B3500",
+    own="#FFFFFF",
+    code="#FFFFFF",
+    hover="#F1ECE4",
+    empty="#FFFFFF",
+    error="#8A1A06",
+    error_area="#FFFFFF",
+    focus="#000000",
+    link="#6B3500",
+    code_keyword="#5E1A70",
+    code_string="#1F4A14",
+    code_number="#6B3500",
+    code_comment="#1F1A16",
+    code_name="#173A63",
+)
+"""Nearly all text on plain white at more than 7 : 1, every edge in black."""
+
+CONTRAST_DARK = dataclasses.replace(
+    DARK,
+    background="#000000",
+    surface="#000000",
+    line="#FFFFFF",
+    text="#FFFFFF",
+    dim="#E6E0D6",
+    accent="#FFD166",
+    accent_hover="#FFE199",
+    accent_text="#FFD166",
+    on_accent="#000000",
+    own="#000000",
+    code="#000000",
+    hover="#2E2923",
+    empty="#000000",
+    error="#FFB8A3",
+    error_area="#000000",
+    focus="#FFFFFF",
+    link="#FFD166",
+    code_keyword="#E3C2F0",
+    code_string="#C4E6AE",
+    code_number="#FFD98F",
+    code_comment="#E6E0D6",
+    code_name="#BBD6F2",
+)
+"""The same on black, with edges in white."""
+
 
 def contrast(first: str, second: str) -> float:
     """Return the contrast ratio of two colours, 1 to 21.

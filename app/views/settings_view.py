@@ -1,13 +1,13 @@
 """The Settings page: appearance, answers, energy, files."""
 
+from collections.abc import Sequence
+
 import msgspec
-from PySide6.QtCore import QSignalBlocker, QUrl
+from PySide6.QtCore import QSignalBlocker, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDoubleSpinBox,
-    QGridLayout,
     QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
@@ -18,14 +18,16 @@ from PySide6.QtWidgets import (
 
 from app.state.sampling import sampling_for
 from app.state.session import Session
-from app.state.settings import Settings, SettingsState, ThemeChoice
+from app.state.settings import Settings, SettingsState
 from app.text.monitor_words import DriveWords
 from app.text.view_words import DialogWords
 from app.text.words import SettingWords
 from app.theme import metrics
 from app.timers import single_shot
-from app.views.pieces import Card, button, label, scrolling
+from app.views.appearance_card import AppearanceCard
+from app.views.pieces import button, label, scrolling
 from app.views.sampling_fields import SamplingFields, decimal_field, whole_field
+from app.views.setting_grid import SettingGrid
 
 TYPING_PAUSE_MS = 400
 _RECOMMENDED = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
@@ -35,11 +37,14 @@ _RECOMMENDED = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
 class SettingsView(QWidget):
     """Shows ``SettingsState`` and changes it as the person types; nothing has to be saved."""
 
+    restart_wanted = Signal()
+
     def __init__(
         self,
         settings: SettingsState,
         session: Session,
         files: dict[str, str],
+        languages: Sequence[tuple[str, str]] = (),
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -52,7 +57,9 @@ class SettingsView(QWidget):
         self._column = QVBoxLayout(column)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(metrics.GAP)
-        self._build_appearance()
+        self.appearance = AppearanceCard(settings, languages)
+        self.appearance.restart_wanted.connect(self.restart_wanted)
+        self._column.addWidget(self.appearance)
         self._build_answers()
         self._build_energy()
         self._build_files(files)
@@ -79,91 +86,61 @@ class SettingsView(QWidget):
         session.changed.connect(self._on_session_changed)
         self._show_values()
 
-    def _card(self, heading: str) -> QGridLayout:
-        card = Card(heading)
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(16)
-        grid.setVerticalSpacing(10)
-        grid.setColumnMinimumWidth(0, 220)
-        grid.setColumnStretch(1, 1)
-        card.body.addLayout(grid)
+    def _card(self, heading: str) -> SettingGrid:
+        card = SettingGrid(heading)
         self._column.addWidget(card)
-        return grid
-
-    @staticmethod
-    def _row(grid: QGridLayout, name: str, field: QWidget, hint: str = "") -> None:
-        row = grid.rowCount()
-        caption = label(name, is_wrapping=True)
-        caption.setBuddy(field)
-        field.setAccessibleName(name)
-        field.setMaximumWidth(min(field.maximumWidth(), 520))
-        grid.addWidget(caption, row, 0)
-        grid.addWidget(field, row, 1)
-        if hint:
-            grid.addWidget(label(hint, "dim", is_wrapping=True), row + 1, 1)
-
-    def _build_appearance(self) -> None:
-        grid = self._card(SettingWords.APPEARANCE)
-        self._theme = QComboBox()
-        self._theme.addItem(SettingWords.THEME_SYSTEM, ThemeChoice.SYSTEM)
-        self._theme.addItem(SettingWords.THEME_LIGHT, ThemeChoice.LIGHT)
-        self._theme.addItem(SettingWords.THEME_DARK, ThemeChoice.DARK)
-        self._theme.activated.connect(self._save)
-        self._row(grid, SettingWords.THEME, self._theme)
-        self._load_last = QCheckBox(SettingWords.LOAD_LAST)
-        self._load_last.clicked.connect(self._save)
-        self._row(grid, SettingWords.START, self._load_last)
+        return card
 
     def _build_answers(self) -> None:
-        grid = self._card(SettingWords.ANSWERS)
+        card = self._card(SettingWords.ANSWERS)
         self._system = QPlainTextEdit()
         self._system.setPlaceholderText(SettingWords.SYSTEM_PROMPT_HINT)
         self._system.setFixedHeight(64)
         self._system.setTabChangesFocus(True)
         self._system.textChanged.connect(self._typing_begun)
-        self._row(grid, SettingWords.SYSTEM_PROMPT, self._system)
+        card.add_row(SettingWords.SYSTEM_PROMPT, self._system)
         self._is_of_model = QCheckBox(SettingWords.SAMPLING_OF_MODEL)
         self._is_of_model.clicked.connect(self._save)
-        self._row(grid, SettingWords.SAMPLING, self._is_of_model)
+        card.add_row(SettingWords.SAMPLING, self._is_of_model)
         self._is_of_model.setAccessibleName(SettingWords.SAMPLING_OF_MODEL)
         self._sampling_hint = label("", "dim", is_wrapping=True)
-        grid.addWidget(self._sampling_hint, grid.rowCount(), 1)
+        card.grid.addWidget(self._sampling_hint, card.grid.rowCount(), 1)
         self._sampling = SamplingFields()
         hints = {"temperature": SettingWords.TEMPERATURE_HINT}
         for name in (*_RECOMMENDED, "max_tokens"):
             field = self._sampling.fields[name]
             self._save_changes_of(field)
-            self._row(grid, field.accessibleName(), field, hints.get(name, ""))
+            card.add_row(field.accessibleName(), field, hints.get(name, ""))
         self._seed = QLineEdit()
         self._seed.editingFinished.connect(self._save)
-        self._row(grid, DialogWords.SEED, self._seed)
+        card.add_row(DialogWords.SEED, self._seed)
 
     def _build_energy(self) -> None:
-        grid = self._card(SettingWords.ENERGY)
+        card = self._card(SettingWords.ENERGY)
         self._price = decimal_field(0.0, 100.0, 0.01)
         self._save_changes_of(self._price)
-        self._row(grid, SettingWords.PRICE, self._price)
+        card.add_row(SettingWords.PRICE, self._price)
         self._currency = QLineEdit()
         self._currency.setMaxLength(4)
         self._currency.editingFinished.connect(self._save)
-        self._row(grid, SettingWords.CURRENCY, self._currency)
+        card.add_row(SettingWords.CURRENCY, self._currency)
         self._drive_limit = whole_field(1, 100)
         self._save_changes_of(self._drive_limit)
-        self._row(grid, DriveWords.LIMIT, self._drive_limit, DriveWords.LIMIT_HINT)
+        card.add_row(DriveWords.LIMIT, self._drive_limit, DriveWords.LIMIT_HINT)
 
     def _build_files(self, files: dict[str, str]) -> None:
-        grid = self._card(SettingWords.FILES)
+        card = self._card(SettingWords.FILES)
         for name, path in files.items():
-            row = grid.rowCount()
-            grid.addWidget(label(name), row, 0)
+            row = card.grid.rowCount()
+            card.grid.addWidget(label(name), row, 0)
             shown = label(path, "dim", is_wrapping=True)
-            grid.addWidget(shown, row, 1)
+            card.grid.addWidget(shown, row, 1)
             show = button(DialogWords.FOLDERS, "quiet")
             show.setAccessibleName(f"{DialogWords.FOLDERS}: {name}")
             show.clicked.connect(
                 lambda _=False, path=path: QDesktopServices.openUrl(QUrl.fromLocalFile(path))
             )
-            grid.addWidget(show, row, 2)
+            card.grid.addWidget(show, row, 2)
 
     def _save_changes_of(self, field: QDoubleSpinBox | QSpinBox) -> None:
         field.editingFinished.connect(self._save)
@@ -175,8 +152,6 @@ class SettingsView(QWidget):
         with QSignalBlocker(self._price), QSignalBlocker(self._drive_limit):
             self._price.setValue(values.energy_price_per_kwh)
             self._drive_limit.setValue(round(values.max_drive_energy_ratio * 100))
-        self._theme.setCurrentIndex(self._theme.findData(values.theme))
-        self._load_last.setChecked(values.load_last_model)
         self._currency.setText(values.currency)
         if self._system.toPlainText() != values.system_prompt:
             with QSignalBlocker(self._system):
@@ -219,8 +194,6 @@ class SettingsView(QWidget):
             values.sampling, **own, seed=int(seed) if seed.isdecimal() else None
         )
         self._settings.change(
-            theme=ThemeChoice(self._theme.currentData()),
-            load_last_model=self._load_last.isChecked(),
             system_prompt=self._system.toPlainText().strip(),
             is_sampling_of_model=self._is_of_model.isChecked(),
             sampling=sampling,
