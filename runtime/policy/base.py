@@ -4,7 +4,7 @@ A policy is pure: it holds plain data, and time comes in as an argument. The eng
 laboratory run the same objects.
 """
 
-from collections.abc import Callable, Collection, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 
@@ -58,6 +58,17 @@ class RankingPolicy(Policy, Protocol):
 
     def lowest(self, locked: Container[int], now: int) -> tuple[float, int] | None:
         """Return worth and number of the ``victim``; None if all are locked."""
+
+
+@runtime_checkable
+class WeighingPolicy(Policy, Protocol):
+    """A policy that looks at the router's weights too."""
+
+    def weigh(self, experts: Sequence[int], weights: Sequence[float]) -> None:
+        """Hear the router's weights of the experts that the next step needs, before it begins.
+
+        A caller that never calls this loses accuracy and nothing else.
+        """
 
 
 PolicyFactory = Callable[[int], Policy]

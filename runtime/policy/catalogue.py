@@ -19,6 +19,7 @@ from runtime.policy.foretold import ForetoldUse
 from runtime.policy.frequency import DecayedPolicy, LfuPolicy
 from runtime.policy.lru import LruPolicy
 from runtime.policy.recency import LfruPolicy, Lru2Policy
+from runtime.policy.score import LayerPosition, ScoreAveragePolicy
 from runtime.policy.segmented import SlruPolicy
 from runtime.policy.window_swap import WindowSwapPolicy
 
@@ -34,6 +35,8 @@ class LayerFacts:
     """Uses of each expert in earlier work; for policies that start from one."""
     future: Sequence[Sequence[int]] = ()
     """What each step will need; only a replay knows."""
+    position: LayerPosition = dataclasses.field(default_factory=LayerPosition)
+    """Which layer computes now; one for all layers of a model."""
 
 
 class Foreteller(Protocol):
@@ -53,6 +56,8 @@ class PolicyKind:
     """From a number of slots and the facts of the layer."""
     is_shared: bool = False
     """Whether layers exchange slots, the policy being a ranking one."""
+    is_split_by_gain: bool = False
+    """Whether layers get their slots beforehand by what LRU would hit with them, not evenly."""
     max_age_steps: int = 4
     """How long an exchange trusts what it knows of a layer."""
     foreteller: Callable[[Sequence[Policy]], Foreteller] | None = None
@@ -75,6 +80,12 @@ _KINDS = (
         lambda slots, facts: StaticPolicy(slots, facts.profile),
     ),
     PolicyKind("lru", "last use", lambda slots, _: LruPolicy(slots)),
+    PolicyKind(
+        "lru-split",
+        "the same, slots split beforehand by marginal gain",
+        lambda slots, _: LruPolicy(slots),
+        is_split_by_gain=True,
+    ),
     PolicyKind("lru-2", "use before last", lambda slots, _: Lru2Policy(slots)),
     PolicyKind("lfu", "number of uses, halved now and then", lambda slots, _: LfuPolicy(slots)),
     PolicyKind("lfru", "uses by age of the last", lambda slots, _: LfruPolicy(slots)),
@@ -91,6 +102,24 @@ _KINDS = (
         "the same, layers exchanging slots",
         lambda slots, _: DecayedPolicy(slots),
         is_shared=True,
+    ),
+    PolicyKind(
+        "score-average",
+        "moving average of the router's weights",
+        lambda slots, _: ScoreAveragePolicy(slots),
+    ),
+    PolicyKind(
+        "score-distance-shared",
+        "the same, and how soon a layer comes, layers exchanging slots",
+        lambda slots, facts: ScoreAveragePolicy(
+            slots,
+            layer_index=facts.layer_index,
+            num_layers=facts.num_layers,
+            position=facts.position,
+            distance_weight=0.02,
+        ),
+        is_shared=True,
+        max_age_steps=1,
     ),
     PolicyKind(
         "expected",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from runtime.policy.base import Policy, RankingPolicy
+from runtime.policy.base import Policy, RankingPolicy, WeighingPolicy
 from runtime.policy.exchange import Eviction, SlotExchange
 
 
@@ -41,6 +41,9 @@ class SlotKeeper:
         self._rankings = [
             policy if isinstance(policy, RankingPolicy) else None for policy in policies
         ]
+        self._weighing = [
+            policy if isinstance(policy, WeighingPolicy) else None for policy in policies
+        ]
         ranking = [policy for policy in self._rankings if policy is not None]
         if is_shared and len(ranking) != len(self._policies):
             raise ValueError("only ranking policies can exchange slots")
@@ -68,6 +71,17 @@ class SlotKeeper:
     def num_free(self, layer: int) -> int:
         """Return how many slots of a layer hold nobody."""
         return self._slots[layer] - len(self._residents[layer])
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether any policy looks at the router's weights."""
+        return any(policy is not None for policy in self._weighing)
+
+    def weigh(self, layer: int, row: Sequence[int], weights: Sequence[float]) -> None:
+        """Hear the router's weights of the experts that the next step of a layer needs."""
+        policy = self._weighing[layer]
+        if policy is not None:
+            policy.weigh(row, weights)
 
     def begin(self, layer: int, row: Sequence[int], now: int) -> list[int]:
         """Begin a step that needs distinct experts; return those that are not resident."""

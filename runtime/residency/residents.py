@@ -6,6 +6,7 @@ from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
 from runtime.policy.catalogue import LayerFacts, PolicyKind
 from runtime.policy.keeper import SlotKeeper
+from runtime.policy.score import LayerPosition
 from runtime.protocol.plan import MemoryPart
 from runtime.residency.places import RamPlaces
 from runtime.residency.shape import CacheShape
@@ -215,8 +216,9 @@ class RamResidents:
 def _keeper_of(shape: CacheShape, kind: PolicyKind) -> SlotKeeper:
     """Return the keeper of all layers, which have no slots yet."""
     num_layers = len(shape.moe_layers)
+    position = LayerPosition()
     policies = [
-        kind.make(0, LayerFacts(shape.num_experts, index, num_layers))
+        kind.make(0, LayerFacts(shape.num_experts, index, num_layers, position=position))
         for index in range(num_layers)
     ]
     return SlotKeeper(

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from runtime.policy.base import Policy
 from runtime.policy.catalogue import Foreteller, LayerFacts, PolicyKind
 from runtime.policy.keeper import SlotKeeper
+from runtime.policy.score import LayerPosition
+from runtime.policy.split import split_by_gain
+from runtime.simulate.curves import lru_hits
 from runtime.simulate.hygiene import uses
-from runtime.simulate.trace import ExpertIds, Trace
+from runtime.simulate.trace import MAX_SCORE, Trace
 
 
 class Entry(enum.StrEnum):
@@ -94,6 +97,9 @@ def replay(
         raise ValueError(f"slots and sizes of {trace.num_layers} layers")
     if entry is Entry.REQUIRED and min(slots) < trace.top_k:
         raise ValueError(f"{min(slots)} slots, and a token needs {trace.top_k}")
+    if kind.is_split_by_gain:
+        curves = lru_hits(trace if profile is None else profile)
+        slots = split_by_gain(curves, sum(slots), trace.top_k if entry is Entry.REQUIRED else 0)
     rows = [trace.rows(layer) for layer in range(trace.num_layers)]
     policies = policies_of(trace, kind, slots, rows, profile)
     found = [LayerCounts()] * trace.num_layers
@@ -106,7 +112,7 @@ def replay(
             max_age_steps=kind.max_age_steps,
         )
         foreteller = kind.foreteller and kind.foreteller([policies[layer] for layer in group])
-        done = _replay_group(keeper, trace.ids[:, list(group)], entry, foreteller)
+        done = _replay_group(keeper, trace.only_layers(group), entry, foreteller)
         for layer, layer_counts in zip(group, done, strict=True):
             found[layer] = layer_counts
     result = Replay(trace.name, kind.name, entry, tuple(slots), sizes, tuple(found))
@@ -123,6 +129,7 @@ def policies_of(
 ) -> list[Policy]:
     """Return the policy of each layer, told what its kind may be told; ``rows[layer][token]``."""
     counts = uses(trace if profile is None else profile)
+    position = LayerPosition()
     return [
         kind.make(
             slots[layer],
@@ -132,6 +139,7 @@ def policies_of(
                 trace.num_layers,
                 dict(enumerate(counts[layer].tolist())),
                 rows[layer],
+                position,
             ),
         )
         for layer in range(trace.num_layers)
@@ -146,16 +154,22 @@ def _groups(sizes: Sequence[int]) -> list[list[int]]:
 
 
 def _replay_group(
-    keeper: SlotKeeper, ids: ExpertIds, entry: Entry, foreteller: Foreteller | None
+    keeper: SlotKeeper, trace: Trace, entry: Entry, foreteller: Foreteller | None
 ) -> list[LayerCounts]:
-    """Run over ``ids`` of [tokens, layers, top_k] token by token."""
+    """Run over a trace token by token."""
     is_required = entry is Entry.REQUIRED
-    num_layers = ids.shape[1]
+    num_layers = trace.num_layers
+    scores = trace.scores if keeper.takes_weights else None
+    weights: list[list[float]] = []
     misses, entered, left = [0] * num_layers, [0] * num_layers, [0] * num_layers
-    for now, token in enumerate(ids):
+    for now, token in enumerate(trace.ids):
         if foreteller is not None:
             foreteller.foretell(token)
+        if scores is not None:
+            weights = (scores[now] / MAX_SCORE).tolist()
         for layer, row in enumerate(token.tolist()):
+            if weights:
+                keeper.weigh(layer, row, weights[layer])
             missing = keeper.begin(layer, row, now)
             if missing:
                 misses[layer] += len(missing)
@@ -168,7 +182,7 @@ def _replay_group(
                             left[admission.left[0]] += 1
             keeper.end(layer, now, is_changed=bool(missing))
     keeper.check()
-    num_needs = ids.shape[0] * ids.shape[2]
+    num_needs = trace.num_tokens * trace.top_k
     return [
         LayerCounts(
             num_needs - misses[layer],

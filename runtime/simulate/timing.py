@@ -9,7 +9,7 @@ from runtime.simulate.machine import MachineCosts
 from runtime.simulate.prefetch import HintLane, HintOutcomes
 from runtime.simulate.replay import policies_of
 from runtime.simulate.resources import Drive, Server
-from runtime.simulate.trace import Trace
+from runtime.simulate.trace import MAX_SCORE, Trace
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +93,7 @@ class _Run:
             is_shared=kind.is_shared,
             max_age_steps=kind.max_age_steps,
         )
+        self._scores = trace.scores if self._keeper.takes_weights else None
         self._processor = Server(costs.expert)
         self._dense = Server(costs.dense)
         self._link = None if costs.link is None else Server(costs.link)
@@ -108,6 +109,9 @@ class _Run:
         for token in range(trace.num_tokens):
             if self._foreteller is not None:
                 self._foreteller.foretell(trace.ids[token])
+            if self._scores is not None:
+                for layer, weights in enumerate((self._scores[token] / MAX_SCORE).tolist()):
+                    self._keeper.weigh(layer, self._rows[layer][token], weights)
             for layer in range(trace.num_layers):
                 self._now_s = self._dense.work(self._now_s, self._load.layer_bytes)
                 self._step(layer, self._rows[layer][token], token, follows_hints=follows_hints)

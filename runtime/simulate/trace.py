@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 ExpertIds = npt.NDArray[np.uint16]
 Scores = npt.NDArray[np.uint8]
+MAX_SCORE = 255
+"""The score of a weight of 1."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -136,3 +136,16 @@ def test_keeper_policy_that_cannot_rank_is_refused_shared_slots() -> None:
 
     with pytest.raises(ValueError, match="only ranking policies"):
         SlotKeeper(policies, [1], is_shared=True)
+
+
+def test_keeper_weights_reach_the_policies_that_look_at_them() -> None:
+    keeper, other = keeper_of("score-average", 1, 1), keeper_of("lru", 1)
+    assert (keeper.takes_weights, other.takes_weights) == (True, False)
+
+    for now, (expert, weight) in enumerate([(1, 0.9), (2, 0.1), (3, 0.4)]):
+        for each in (keeper, other):
+            each.weigh(0, [expert], [weight])
+        step(keeper, 0, [expert], now)
+
+    # The second was not worth the slot of the first, the third is.
+    assert keeper.residents(0) == {3}

@@ -8,6 +8,7 @@ from runtime.policy.expected import Expectation, ExpectedUsePolicy
 from runtime.policy.frequency import DecayedPolicy, LfuPolicy
 from runtime.policy.ranked import RankedPolicy
 from runtime.policy.recency import LfruPolicy, Lru2Policy
+from runtime.policy.score import LayerPosition, ScoreAveragePolicy
 from tests.support import policy_models
 
 NUM_EXPERTS = 8
@@ -20,6 +21,7 @@ CASES = {
         lambda slots: DecayedPolicy(slots, 1e-30),
         policy_models.decayed(1e-30),
     ),
+    "score-average, no weights told": (ScoreAveragePolicy, policy_models.decayed(0.5)),
     "expected": (
         lambda slots: ExpectedUsePolicy(slots, NUM_EXPERTS),
         policy_models.expected_use(NUM_EXPERTS),
@@ -102,3 +104,46 @@ def test_expected_use_before_anything_was_needed_is_nothing() -> None:
     policy.insert(2, 0)
     assert policy.victim({2}, 0) is None
     assert policy.victim((), 0) == 2
+
+
+@given(
+    steps=st.lists(
+        st.dictionaries(st.integers(0, NUM_EXPERTS - 1), st.floats(0, 1), min_size=1), max_size=20
+    )
+)
+def test_score_average_any_weights_is_their_fading_sum(steps: list[dict[int, float]]) -> None:
+    policy = ScoreAveragePolicy(2, rate=0.25)
+
+    for now, weights in enumerate(steps):
+        policy.weigh(list(weights), list(weights.values()))
+        policy.need(list(weights), now)
+
+    for expert in range(NUM_EXPERTS):
+        wanted = sum(
+            0.25 * 0.75 ** (len(steps) - 1 - index) * weights.get(expert, 0)
+            for index, weights in enumerate(steps)
+        )
+        assert policy.worth(expert, 99) == pytest.approx(wanted)
+
+
+def test_score_average_weights_hold_for_one_step() -> None:
+    policy = ScoreAveragePolicy(2, rate=0.5)
+    policy.weigh([1], [0.5])
+
+    policy.need([1], 0)
+    assert policy.worth(1, 0) == pytest.approx(0.25)
+    policy.need([1], 1)
+    assert policy.worth(1, 1) == pytest.approx(0.125 + 0.5)
+
+
+def test_score_average_layer_that_comes_next_is_worth_most_and_the_present_one_least() -> None:
+    position = LayerPosition()
+    policies = [ScoreAveragePolicy(1, 0.5, index, 4, position, 0.4) for index in range(4)]
+    for now, policy in enumerate(policies):
+        policy.insert(2, now)
+
+    policies[1].need([], 9)
+
+    assert [policy.worth(7, 9) for policy in policies] == pytest.approx([0.1, 0.0, 0.3, 0.2])
+    assert policies[2].lowest((), 9) == (policies[2].worth(2, 9), 2)
+    assert policies[2].lowest({2}, 9) is None

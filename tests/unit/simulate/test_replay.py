@@ -1,10 +1,12 @@
 import dataclasses
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.policy.catalogue import POLICIES
+from runtime.simulate.curves import lru_hits
 from runtime.simulate.gap import judge, slots_of_share
 from runtime.simulate.replay import Entry, replay
 from tests.support.traces import sticky_trace, trace_of
@@ -23,13 +25,14 @@ def test_replay_any_policy_twice_is_the_same_and_not_above_the_bound(
     first = replay(TRACE, POLICIES[name], slots, entry)
     second = replay(TRACE, POLICIES[name], slots, entry)
 
-    bound = "clairvoyant-shared" if POLICIES[name].is_shared else "clairvoyant"
+    has_even_slots = not POLICIES[name].is_shared and not POLICIES[name].is_split_by_gain
+    bound = "clairvoyant" if has_even_slots else "clairvoyant-shared"
     assert first == second
     assert first.misses >= replay(TRACE, POLICIES[bound], slots).misses
     assert first.hits + first.misses == TRACE.ids.size
 
 
-def lru_hits(rows: list[list[int]], num_slots: int) -> int:
+def hits_counted_plainly(rows: list[list[int]], num_slots: int) -> int:
     """Return what LRU hits in one layer, counted plainly."""
     order: list[int] = []
     hits = 0
@@ -56,7 +59,9 @@ def test_replay_lru_any_needs_hits_as_counted_plainly(
     trace = trace_of([[row] for row in rows], 8)
 
     for entry in Entry:
-        assert replay(trace, POLICIES["lru"], [num_slots], entry).hits == lru_hits(rows, num_slots)
+        assert replay(trace, POLICIES["lru"], [num_slots], entry).hits == hits_counted_plainly(
+            rows, num_slots
+        )
 
 
 def test_replay_layers_by_themselves_add_up() -> None:
@@ -99,6 +104,45 @@ def test_replay_shared_slots_beat_even_ones_where_layers_differ() -> None:
 
     assert shared.hits > even.hits
     assert shared.layers[1].num_resident == 8
+
+
+@given(needs=st.lists(st.integers(0, 5), min_size=1, max_size=40))
+def test_lru_hits_any_needs_are_those_of_a_replay_with_each_number_of_slots(
+    needs: list[int],
+) -> None:
+    trace = trace_of([[[expert]] for expert in needs], 6)
+
+    assert lru_hits(trace) == [
+        [replay(trace, POLICIES["lru"], [num_slots]).hits for num_slots in range(7)]
+    ]
+
+
+def test_replay_slots_split_by_gain_go_where_lru_needs_them() -> None:
+    still = [[[0, 1], [token % 8, (token + 1) % 8]] for token in range(200)]
+    trace = trace_of(still, 8)
+    turned = trace_of([row[::-1] for row in still], 8)
+
+    even, split = (replay(trace, POLICIES[name], [5, 5]) for name in ("lru", "lru-split"))
+    strange = replay(trace, POLICIES["lru-split"], [5, 5], profile=turned)
+    required = replay(trace, POLICIES["lru-split"], [5, 5], Entry.REQUIRED)
+
+    assert split.slots == required.slots == (2, 8)
+    assert strange.slots == (8, 2)
+    assert split.hits > even.hits >= strange.hits
+
+
+def test_replay_trace_with_scores_keeps_what_the_router_wanted_more() -> None:
+    trace = trace_of([[[0, 1]]] * 10 + [[[2, 1]]] * 10, 3)
+    scores = np.where(trace.ids == 1, 200, 20).astype(np.uint8)
+    kind = POLICIES["score-average"]
+
+    plain, weighed = (
+        replay(dataclasses.replace(trace, scores=each), kind, [1]) for each in (None, scores)
+    )
+
+    # Told apart, the one that is needed all the time is kept from the first token on.
+    assert weighed.hits == 19
+    assert plain.hits < 19
 
 
 def test_replay_policy_that_cannot_rank_is_refused_shared_slots() -> None:
