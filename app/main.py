@@ -16,9 +16,12 @@ from app.link.interpreter import start_apart
 from app.link.process import RuntimeCommand, RuntimeProcess
 from app.state.chat import ChatState
 from app.state.chat_values import ChatNotice
+from app.state.discover import Discover
+from app.state.downloads import DownloadItem, Downloads
 from app.state.drive_warning import Remedy, RemedyKind, budgets_of
 from app.state.drive_watch import DriveWatch
 from app.state.folders import AppFolders, app_folders, demo_folder, usual_roots
+from app.state.hub_link import HubLink
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
 from app.state.live_budgets import LiveBudgets
@@ -31,6 +34,7 @@ from app.state.stages import Stage
 from app.state.telemetry import TelemetryState
 from app.state.telemetry_watch import TelemetryWatch
 from app.text.appearance_words import language_not_read
+from app.text.discover_words import downloaded_line
 from app.text.errors import sentence
 from app.text.library_words import removal_line
 from app.text.notices import chat_notice, setting_notice
@@ -80,6 +84,17 @@ class Program(QObject):
         self.removal = ModelRemoval(
             self.client, self.session, self.library, self.library_search, parent=self
         )
+        hub_command = RuntimeCommand(options.runtime_arguments, str(self.folders.hub_log))
+        self.hub_link = HubLink(RuntimeClient(RuntimeProcess(hub_command, self), self), self)
+        self.discover = Discover(
+            self.hub_link,
+            self.client,
+            self.session,
+            self.settings,
+            self.library,
+            self.folders.models,
+        )
+        self.downloads = Downloads(self.folders.downloads_file, self.hub_link, self.settings)
         self.chat = ChatState(self.folders.chats_file, self.session, self.settings, self)
         self.telemetry = TelemetryState(self)
         self.monitor = Monitor(
@@ -124,6 +139,8 @@ class Program(QObject):
         self._is_closed = True
         self.settings.change(window_geometry=self.window.geometry_text())
         self.chat.close()
+        self.downloads.close()
+        self.hub_link.close()
         self.session.shutdown()
         self._map_import.close()
         self.library.close()
@@ -137,6 +154,7 @@ class Program(QObject):
 
     def _begin(self) -> None:
         self.session.start()
+        self.downloads.start()
         values = self.settings.values
         if self._options.folder:
             self.session.load_folder(self._options.folder)
@@ -162,12 +180,14 @@ class Program(QObject):
         return view
 
     def _make_models(self) -> QWidget:
+        from app.views.discover_view import DiscoverView
         from app.views.models_view import ModelsView
 
         view = ModelsView(
             self.library, self.library_search, self.removal, self.session, self._palette
         )
         view.start_clicked.connect(lambda: self.window.show_page(Page.CHAT))
+        view.take_discover(lambda: DiscoverView(self.discover, self.downloads, self._palette))
         self._drop.hover_changed.connect(view.drop_zone.show_hover)
         self.window.open_wanted.connect(view.drop_zone.choose)
         return view
@@ -192,7 +212,13 @@ class Program(QObject):
             SettingWords.CHATS_FILE: str(self.folders.data),
             SettingWords.LOG_FILE: str(self.folders.logs),
         }
-        view = SettingsView(self.settings, self.session, files, self.language.choices)
+        view = SettingsView(
+            self.settings,
+            self.session,
+            files,
+            self.language.choices,
+            download_folder=str(self.folders.models),
+        )
         view.restart_wanted.connect(self._on_restart_wanted)
         return view
 
@@ -222,6 +248,7 @@ class Program(QObject):
             )
         )
         self.removal.ended.connect(self._on_removal_ended)
+        self.downloads.finished.connect(self._on_download_finished)
         window.new_chat_wanted.connect(self._on_new_chat_wanted)
         window.stop_wanted.connect(self._on_stop_wanted)
         window.search_wanted.connect(self._on_search_wanted)
@@ -290,6 +317,13 @@ class Program(QObject):
     def _on_removal_ended(self, result: RemovalResult) -> None:
         self.window.notice.show_notice(
             NoticeSource.REMOVED, removal_line(result), is_error=bool(result.refused)
+        )
+
+    def _on_download_finished(self, item: DownloadItem) -> None:
+        """List the model, and every other below the place of downloads."""
+        self.library_search.add_root(item.root)
+        self.window.notice.show_notice(
+            NoticeSource.DOWNLOADED, downloaded_line(item), is_error=False
         )
 
     def _on_remedy_wanted(self, remedy: Remedy) -> None:

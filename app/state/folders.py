@@ -41,6 +41,21 @@ class AppFolders:
         return self.data / "translations"
 
     @property
+    def models(self) -> Path:
+        """Where downloaded models go unless the person says otherwise."""
+        return self.data / "models"
+
+    @property
+    def downloads_file(self) -> Path:
+        """The downloads that are not finished."""
+        return self.data / "downloads.json"
+
+    @property
+    def hub_log(self) -> Path:
+        """What the runtime for hubs writes on its error stream."""
+        return self.logs / "hub.log"
+
+    @property
     def runtime_log(self) -> Path:
         """What the runtime writes on its error stream."""
         return self.logs / "runtime.log"

@@ -54,6 +54,7 @@ class LibraryState(QObject):
             self._entries.setdefault(model_key(demo_folder), Entry(folder=demo_folder))
         self._found: set[str] = set()
         """What the search that is going on has found."""
+        self._passed_over: set[str] = set()
         self._save_timer = single_shot(self, SAVE_DELAY_MS, self.save)
 
     @property
@@ -157,9 +158,15 @@ class LibraryState(QObject):
                     del self._entries[key]
         self._tell_later(before)
 
+    def pass_over(self, folder: str) -> None:
+        """Take nothing of what is said about a folder that is no model of this PC."""
+        self._passed_over.add(model_key(folder))
+
     def note(self, event: AnyEvent) -> None:
         """Take what an event of the runtime says about a folder."""
         if isinstance(event, ModelInspected | ModelPlanned):
+            if model_key(event.report.folder) in self._passed_over:
+                return
             self._note_report(event.report)
             if isinstance(event, ModelPlanned):
                 self._note_first_plan(event)

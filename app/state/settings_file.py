@@ -49,6 +49,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Places below which models are looked for, beside the usual ones."""
     left_out_roots: list[str] = []
     """Usual places that are not looked through."""
+    is_hub_allowed: bool = False
+    """Whether a hub of models may be asked over the network."""
+    hub_address: str = ""
+    """Empty takes ``HF_ENDPOINT``, or the usual one."""
+    download_folder: str = ""
+    """Where downloaded models go; empty is the usual place."""
     ram_budget_bytes: int | None = None
     """None lets the planner choose."""
     vram_budget_bytes: dict[str, Annotated[int, msgspec.Meta(ge=0)]] = {}

@@ -78,6 +78,13 @@ QPushButton[look="primary"]:focus {{ border: 2px solid {p.text}; }}
 QPushButton[look="primary"]:disabled {{
   background: {p.empty}; color: {p.dim}; border: 1px solid {p.empty};
 }}
+QPushButton[look="tab"] {{
+    background: transparent; border: none; border-bottom: 2px solid transparent;
+    border-radius: 0px; padding: 6px 4px; margin-right: 14px; color: {p.dim};
+}}
+QPushButton[look="tab"]:hover, QPushButton[look="tab"]:focus {{ color: {p.text}; }}
+QPushButton[look="tab"]:focus {{ border-bottom: 2px solid {p.focus}; }}
+QPushButton[look="tab"]:checked {{ color: {p.text}; border-bottom: 2px solid {p.accent}; }}
 QPushButton[look="quiet"], QToolButton {{
   background: transparent; border: 1px solid transparent; border-radius: 6px; padding: 3px 6px;
   color: {p.dim};

@@ -1,19 +1,24 @@
 """The Models page: what is on this PC, and the folder that is looked at."""
 
+from collections.abc import Callable
+
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
 from app.state.model_removal import ModelRemoval
 from app.state.session import Session
 from app.state.stages import Stage
+from app.text.discover_words import DiscoverWords
 from app.text.words import ModelWords
 from app.theme import metrics
 from app.theme.palette import Palette
 from app.views.candidate_view import CandidateView
+from app.views.discover_view import DiscoverView
 from app.views.empty_state import EmptyState
 from app.views.library_view import LibraryView
+from app.views.pieces import button
 
 _BUSY = (Stage.PREPARING, Stage.LOADING, Stage.STOPPING)
 
@@ -36,6 +41,13 @@ class ModelsView(QWidget):
         super().__init__(parent)
         self._search = search
         self._session = session
+        self._make_discover: Callable[[], DiscoverView] | None = None
+        self.discover_view: DiscoverView | None = None
+        """Made when it is first wanted."""
+        self.here_tab = button(ModelWords.ON_THIS_PC, "tab")
+        self.discover_tab = button(DiscoverWords.DISCOVER, "tab")
+        self._tabs = QWidget()
+        self._parts = QStackedWidget()
         self.setProperty("look", "page")
         self.library_view = LibraryView(library, search, removal, palette)
         self.drop_zone = self.library_view.drop_zone
@@ -48,18 +60,46 @@ class ModelsView(QWidget):
         self._connect()
         self._show_candidate()
 
+    def take_discover(self, make: Callable[[], DiscoverView]) -> None:
+        """Show a second part beside the models of this PC, made when it is first wanted."""
+        self._make_discover = make
+        self._tabs.show()
+
+    def show_discover(self) -> None:
+        """Show what a hub has."""
+        self.discover_tab.click()
+
     def _build(self) -> None:
         right = QVBoxLayout()
         right.addWidget(self._empty)
         right.addWidget(self.candidate_view)
-        layout = QHBoxLayout(self)
+        here = QWidget()
+        halves = QHBoxLayout(here)
+        halves.setContentsMargins(0, 0, 0, 0)
+        halves.setSpacing(metrics.GAP)
+        halves.addWidget(self.library_view, 5)
+        halves.addLayout(right, 6)
+        self._parts.addWidget(here)
+        tabs = QHBoxLayout(self._tabs)
+        tabs.setContentsMargins(0, 0, 0, 0)
+        group = QButtonGroup(self)
+        for tab in (self.here_tab, self.discover_tab):
+            tab.setCheckable(True)
+            group.addButton(tab)
+            tabs.addWidget(tab)
+        tabs.addStretch(1)
+        self.here_tab.setChecked(True)
+        self._tabs.hide()
+        layout = QVBoxLayout(self)
         layout.setContentsMargins(metrics.PAGE_MARGIN, 14, metrics.PAGE_MARGIN, metrics.PAGE_MARGIN)
         layout.setSpacing(metrics.GAP)
-        layout.addWidget(self.library_view, 5)
-        layout.addLayout(right, 6)
+        layout.addWidget(self._tabs)
+        layout.addWidget(self._parts, 1)
 
     def _connect(self) -> None:
         session, view = self._session, self.candidate_view
+        self.here_tab.clicked.connect(lambda: self._parts.setCurrentIndex(0))
+        self.discover_tab.clicked.connect(self._on_discover_clicked)
         session.changed.connect(self._show_candidate)
         session.progress_changed.connect(self._show_progress)
         self.library_view.model_chosen.connect(session.drop_folder)
@@ -77,8 +117,23 @@ class ModelsView(QWidget):
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
+        if self.discover_view is not None:
+            self.discover_view.show_palette(palette)
         self.candidate_view.show_palette(palette)
         self.library_view.show_palette(palette)
+
+    def show_here(self, folder: str) -> None:
+        """Show the models of this PC, and look at one of them."""
+        self.here_tab.click()
+        self._session.drop_folder(folder)
+
+    def _on_discover_clicked(self) -> None:
+        if self.discover_view is None:
+            assert self._make_discover is not None, "the button is shown with what it shows"
+            self.discover_view = self._make_discover()
+            self.discover_view.folder_chosen.connect(self.show_here)
+            self._parts.addWidget(self.discover_view)
+        self._parts.setCurrentWidget(self.discover_view)
 
     def _loaded_folder(self) -> str:
         loaded = self._session.loaded

@@ -27,6 +27,7 @@ class NoticeSource(enum.Enum):
     DROP = "drop"
     DELETED = "deleted"
     REMOVED = "removed"
+    DOWNLOADED = "downloaded"
 
 
 class NoticeRow(QFrame):

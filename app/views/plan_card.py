@@ -19,7 +19,13 @@ class PlanCard(Card):
     """The ``PlanKind``."""
 
     def __init__(
-        self, plan: PlacementPlan, palette: Palette, *, is_recommended: bool, is_chosen: bool
+        self,
+        plan: PlacementPlan,
+        palette: Palette,
+        *,
+        is_recommended: bool,
+        is_chosen: bool,
+        can_choose: bool = True,
     ) -> None:
         super().__init__()
         self._plan = plan
@@ -27,7 +33,7 @@ class PlanCard(Card):
         self._radio.setProperty("look", "strong")
         self._radio.setAutoExclusive(False)
         self._radio.setChecked(is_chosen)
-        self._radio.setEnabled(plan.problem is None)
+        self._radio.setEnabled(plan.problem is None and can_choose)
         self._radio.clicked.connect(self._on_clicked)
         self._bar = TierBar(palette)
         head = QHBoxLayout()

@@ -25,6 +25,7 @@ from app.text.words import SettingWords
 from app.theme import metrics
 from app.timers import single_shot
 from app.views.appearance_card import AppearanceCard
+from app.views.hub_settings import HubSettings
 from app.views.pieces import button, label, scrolling
 from app.views.sampling_fields import SamplingFields, decimal_field, whole_field
 from app.views.setting_grid import SettingGrid
@@ -46,6 +47,7 @@ class SettingsView(QWidget):
         files: dict[str, str],
         languages: Sequence[tuple[str, str]] = (),
         parent: QWidget | None = None,
+        download_folder: str = "",
     ) -> None:
         super().__init__(parent)
         self._settings = settings
@@ -62,6 +64,8 @@ class SettingsView(QWidget):
         self._column.addWidget(self.appearance)
         self._build_answers()
         self._build_energy()
+        self.hub = HubSettings(settings, download_folder)
+        self._column.addWidget(self.hub)
         self._build_files(files)
         reset = button(SettingWords.RESET)
         reset.clicked.connect(settings.reset)

@@ -1,0 +1,83 @@
+"""Searching, looking at, downloading and pausing in the real window, with a hub on this machine."""
+
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.state.downloads import DownloadStage
+from app.views.models_view import ModelsView
+from app.views.rail import Page
+from tests.gui.main.conftest import StartWindow
+from tests.support.checkpoint_folders import TinyModel, write_checkpoint
+from tests.support.fake_hub import fake_hub, moe_facts
+
+WAIT_MS = 60_000
+MODEL = "maker/tiny-moe"
+SHARD = "model-00002-of-00002.safetensors"
+
+
+def test_model_is_found_downloaded_with_a_pause_and_listed(
+    qtbot: QtBot, start_window: StartWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.delenv("TRANSFORMERS_OFFLINE")
+    published = write_checkpoint(tmp_path / "published", TinyModel(num_shards=2))
+    with fake_hub() as hub:
+        hub.add(MODEL, published, **moe_facts(num_parameters=1000))
+        program = start_window(is_loading=False).program
+        program.settings.change(hub_address=hub.address)
+        program.window.show_page(Page.MODELS)
+        models = program.window.page(Page.MODELS)
+        assert isinstance(models, ModelsView)
+        models.show_discover()
+        view = models.discover_view
+        assert view is not None
+        assert hub.requests == []
+        assert not program.hub_link._client.is_open
+        view.allow.acted.emit()
+        QTest.keyClicks(view.search, "tiny")
+        qtbot.waitUntil(
+            lambda: [card.model.model_id for card in view.model_cards] == [MODEL], timeout=WAIT_MS
+        )
+        QTest.mouseClick(view.model_cards[0], Qt.MouseButton.LeftButton)
+        choice = program.discover
+        qtbot.waitUntil(
+            lambda: choice.choice is not None and bool(choice.choice.plans), timeout=WAIT_MS
+        )
+        hub.pause_after[SHARD] = threading.Event()
+        qtbot.waitUntil(view.model_view.download.isVisible, timeout=WAIT_MS)
+        QTest.mouseClick(view.model_view.download, Qt.MouseButton.LeftButton)
+
+        def kept() -> int:
+            parts = list((tmp_path / "home").rglob(f"{SHARD}.part"))
+            return len(parts)
+
+        qtbot.waitUntil(lambda: kept() == 1, timeout=WAIT_MS)
+        QTest.mouseClick(view.model_view.pause, Qt.MouseButton.LeftButton)
+        item = program.downloads.items
+        qtbot.waitUntil(
+            lambda: program.downloads.items[0].stage is DownloadStage.PAUSED, timeout=WAIT_MS
+        )
+        assert item[0].total_bytes == 0 or item[0].total_bytes > item[0].done_bytes
+        hub.pause_after.pop(SHARD).set()
+        QTest.mouseClick(view.model_view.resume, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(
+            lambda: program.downloads.items[0].stage is DownloadStage.DONE, timeout=WAIT_MS
+        )
+        folder = Path(program.downloads.items[0].folder)
+        for name in (SHARD, "config.json", "tokenizer.json"):
+            assert (folder / name).read_bytes() == (published / name).read_bytes()
+        assert "complete and verified" in program.window.notice.text()
+        qtbot.waitUntil(
+            lambda: str(folder) in [model.folder for model in program.library.models],
+            timeout=WAIT_MS,
+        )
+        assert [model.folder for model in program.library.models] == [str(folder)]
+        QTest.mouseClick(view.model_view.look_at, Qt.MouseButton.LeftButton)
+        assert program.session.candidate is not None
+        assert program.session.candidate.folder == str(folder)
+        assert models.here_tab.isChecked()
