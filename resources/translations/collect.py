@@ -9,7 +9,7 @@ import dataclasses
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-SENTENCES = "runtime/protocol/sentences.py"
+SENTENCES = ("runtime/protocol/hub_sentences.py", "runtime/protocol/sentences.py")
 _CALLS = {"Word": 1, "tr": 1, "trn": 2}
 
 
@@ -26,10 +26,10 @@ class SourceText:
 def collect(root: Path = ROOT) -> list[SourceText]:
     """Return all texts, each once, file by file in the order of the source."""
     found: dict[str, SourceText] = {}
-    for path in [*sorted((root / "app").rglob("*.py")), root / SENTENCES]:
+    for path in [*sorted((root / "app").rglob("*.py")), *(root / each for each in SENTENCES)]:
         place = path.relative_to(root).as_posix()
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        texts = _values(tree) if place == SENTENCES else _arguments(tree)
+        texts = _values(tree) if place in SENTENCES else _arguments(tree)
         for one, many in texts:
             before = found.get(one)
             if before is None or (many and not before.many):
