@@ -103,6 +103,16 @@ def leaving() -> dict[str, object]:
     return _verdict(outcomes)
 
 
+def appearance() -> dict[str, object]:
+    """Every page in all its sizes, colours and languages, at 100 and 200 %."""
+    environments.prepare(environments.FULL)
+    script = str(ROOT / "benchmarks" / "appearance.py")
+    status, text = output_of([str(environments.FULL.executable), script])
+    lines = text.strip().splitlines()
+    verdict = "failed" if status else "passed"
+    return {"verdict": verdict, "result": lines[-1] if lines else "", "complaints": lines[:-1]}
+
+
 def package() -> dict[str, object]:
     """The wheel, built, installed apart and started."""
     job = next(job for job in jobs.JOBS if job.name == "package")
@@ -123,6 +133,7 @@ STEPS: dict[str, Callable[[], dict[str, object]]] = {
     "other_pythons": other_pythons,
     "bare_system": bare_system.try_out,
     "leaving": leaving,
+    "appearance": appearance,
     "package": package,
 }
 

@@ -38,14 +38,17 @@ from app.text.discover_words import downloaded_line
 from app.text.errors import sentence
 from app.text.library_words import removal_line
 from app.text.notices import chat_notice, setting_notice
-from app.text.words import SettingWords, ShellWords, StripWords
+from app.text.shortcut_words import answer_announced, model_announced
+from app.text.words import ChatWords, SettingWords, ShellWords, StripWords
 from app.theme.apply import application_icon, apply_theme, load_fonts, palette_for
 from app.theme.palette import Palette
+from app.views.announce import announce
 from app.views.chat_view import ChatView
 from app.views.drop_zone import DropTarget
 from app.views.main_window import MainWindow
 from app.views.notice_bar import NoticeSource
 from app.views.rail import Page
+from runtime.protocol.chat import Role
 from runtime.protocol.errors import ErrorReport
 
 
@@ -230,6 +233,7 @@ class Program(QObject):
         session.failed.connect(self._on_failed)
         session.sample_received.connect(self.telemetry.add)
         session.model_loaded.connect(lambda _model: self.telemetry.clear())
+        session.model_loaded.connect(lambda model: announce(window, model_announced(model.name)))
         self.telemetry.steadied.connect(self._on_steadied)
         drive = self.monitor.drive
         drive.changed.connect(lambda: window.strip.show_drive(drive.warning))
@@ -237,6 +241,7 @@ class Program(QObject):
         window.seen_changed.connect(lambda is_seen: self.watch.set_window_seen(is_seen=is_seen))
         chat.answer_ended.connect(lambda: drive.take_answer(self.chat_view.last_stats()))
         chat.answer_ended.connect(self._on_answer_ended)
+        chat.answer_ended.connect(self._announce_answer)
         chat.messages_changed.connect(self._on_answer_ended)
         chat.noticed.connect(self._on_chat_noticed)
         self.settings.changed.connect(self._on_settings_changed)
@@ -252,6 +257,7 @@ class Program(QObject):
         window.new_chat_wanted.connect(self._on_new_chat_wanted)
         window.stop_wanted.connect(self._on_stop_wanted)
         window.search_wanted.connect(self._on_search_wanted)
+        window.keys_wanted.connect(self._on_keys_wanted)
         window.closed.connect(self.close)
         hints = QApplication.styleHints()
         hints.colorSchemeChanged.connect(lambda _scheme: self._on_settings_changed())
@@ -344,6 +350,20 @@ class Program(QObject):
     def _on_search_wanted(self) -> None:
         self.window.show_page(Page.CHAT)
         self.chat_view.chat_list.focus_search()
+
+    def _on_keys_wanted(self) -> None:
+        from app.views.settings_view import SettingsView
+
+        self.window.show_page(Page.SETTINGS)
+        view = self.window.page(Page.SETTINGS)
+        assert isinstance(view, SettingsView)
+        view.show_keys()
+
+    def _announce_answer(self) -> None:
+        """Say an answer that ended, for those who do not see it."""
+        messages = self.chat.messages
+        if messages and messages[-1].role is Role.ASSISTANT:
+            announce(self.window, answer_announced(messages[-1].text or ChatWords.NO_ANSWER))
 
     def _on_stop_wanted(self) -> None:
         if self.chat.is_answering:

@@ -19,10 +19,12 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.graphs.expert_grid import NUM_LEVELS, Colours, ExpertGrid, MapMode, colours_of
+from app.graphs.picture import Picture
 from app.theme.palette import Palette
 from runtime.protocol.telemetry import ExpertMap
 
 CORNER_RADIUS = 6.0
+FOCUS_WIDTH = 2
 _STEPS = {
     Qt.Key.Key_Left: (0, -1),
     Qt.Key.Key_Right: (0, 1),
@@ -44,7 +46,7 @@ class PointedExpert:
     """In the last minute or so."""
 
 
-class ExpertMapView(QWidget):
+class ExpertMapView(Picture):
     """Draws the newest map; ``pointed`` names the expert under pointer or cursor keys.
 
     The picture is made once for each map and kept, so that moving the pointer costs nothing.
@@ -184,6 +186,11 @@ class ExpertMapView(QWidget):
             self._picture = self._draw_picture()
         painter = QPainter(self)
         painter.drawPixmap(0, 0, self._picture)
+        if self.hasFocus():
+            painter.setPen(QPen(QColor(self._palette.focus), FOCUS_WIDTH))
+            inset = FOCUS_WIDTH // 2
+            frame = self.rect().adjusted(inset, inset, -inset, -inset)
+            painter.drawRoundedRect(frame, CORNER_RADIUS, CORNER_RADIUS)
         if self._cell is not None and not self._grid.is_empty:
             rect = self.cell_rect(*self._cell)
             painter.setPen(QPen(QColor(self._palette.surface), 3))

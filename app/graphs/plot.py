@@ -15,6 +15,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.graphs.picture import Picture
 from app.graphs.series import WINDOW_S, Segment, axis
 from app.theme import metrics
 from app.theme.palette import Palette
@@ -34,7 +35,7 @@ class DrawnCurve:
     """Lengths of strokes and gaps, so that the colour is not the only mark; empty is unbroken."""
 
 
-class CurvePlot(QWidget):
+class CurvePlot(Picture):
     """Axes and curves; the time goes from a minute ago to now."""
 
     def __init__(self, palette: Palette, name: str, parent: QWidget | None = None) -> None:

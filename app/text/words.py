@@ -40,6 +40,7 @@ class ChatWords:
     NEW_CHAT = Word("New chat")
     SEARCH = Word("Search chats")
     CHATS = Word("Chats")
+    MESSAGES = Word("Messages of this chat")
     NO_CHATS = Word("Your chats will be listed here.")
     NOTHING_FOUND = Word("No chat has these words.")
     ASK = Word("Ask anything.  Enter sends · Shift+Enter new line · Esc stops · drop files here")
@@ -93,6 +94,7 @@ class ModelWords:
     """The Models page."""
 
     ON_THIS_PC = Word("On this PC")
+    THIS_MODEL = Word("This model")
     DROP = Word("Drop a model folder anywhere, or choose one")
     CHOOSE_FOLDER = Word("Choose a folder…")
     READY = Word("ready")

@@ -48,6 +48,8 @@ QFrame[look="code"] {{
 QFrame[look="strip"] {{ background: {p.background}; border: 0; border-bottom: 1px solid {p.line}; }}
 QFrame[look="rail"] {{ background: {p.background}; border: 0; border-right: 1px solid {p.line}; }}
 QScrollArea, QScrollArea > QWidget > QWidget {{ background: transparent; border: 0; }}
+QScrollArea[look="scroller"] {{ border: 1px solid transparent; border-radius: 6px; }}
+QScrollArea[look="scroller"]:focus {{ border: 1px solid {p.focus}; }}
 QScrollBar:vertical {{ background: transparent; width: 10px; margin: 0; }}
 QScrollBar:horizontal {{ background: transparent; height: 10px; margin: 0; }}
 QScrollBar::handle {{ background: {p.line}; border-radius: 4px; margin: 1px; min-height: 24px;
@@ -117,6 +119,11 @@ QCheckBox::indicator {{ border-radius: 4px; }}
 QRadioButton::indicator:checked {{ border: 4px solid {p.accent}; width: 8px; height: 8px;
   background: {p.on_accent}; }}
 QCheckBox::indicator:checked {{ background: {p.accent}; border: 1px solid {p.accent}; }}
+QCheckBox::indicator:focus {{ width: 12px; height: 12px; border: 2px solid {p.focus}; }}
+QRadioButton::indicator:focus {{ border-color: {p.focus}; }}
+QRadioButton::indicator:unchecked:focus {{
+  width: 12px; height: 12px; border: 2px solid {p.focus};
+}}
 """
 
 
@@ -137,7 +144,10 @@ QComboBox QAbstractItemView {{
 }}
 QSpinBox, QDoubleSpinBox {{ padding: 5px 8px; }}
 QPlainTextEdit[look="composer"] {{ border-radius: {metrics.CARD_RADIUS}px; padding: 8px; }}
-QPlainTextEdit[look="code"] {{ background: transparent; border: 0; padding: 0; }}
+QPlainTextEdit[look="code"] {{
+  background: transparent; border: 1px solid transparent; border-radius: 6px; padding: 0;
+}}
+QPlainTextEdit[look="code"]:focus {{ border: 1px solid {p.focus}; }}
 QTextBrowser[look="prose"], QTextBrowser[look="plain"], QTextBrowser[look="thought"] {{
   background: transparent; border: 0; padding: 0;
   selection-background-color: {p.accent}; selection-color: {p.on_accent};

@@ -1,7 +1,7 @@
 """The column of cards beside a chat: the expert map, the last answer, time, the drive."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
 from app.state.monitor import Monitor
 from app.text import monitor_phrases, phrases
@@ -91,7 +91,8 @@ class AnswerCards(QScrollArea):
             layout.addWidget(card)
         layout.addStretch(1)
         self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setProperty("look", "scroller")
+        self.setAccessibleName(MonitorWords.LAST_ANSWER)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(inside)
         self.setFixedWidth(metrics.SIDE_WIDTH + 14)

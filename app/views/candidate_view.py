@@ -66,7 +66,7 @@ class CandidateView(QWidget):
         column.addWidget(self._budget)
         column.addWidget(self._reasons)
         column.addStretch(1)
-        scroll = scrolling(inside)
+        scroll = scrolling(inside, ModelWords.THIS_MODEL)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)

@@ -102,7 +102,7 @@ class LibraryView(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(metrics.GAP)
         layout.addLayout(head)
-        layout.addWidget(scrolling(inside), 1)
+        layout.addWidget(scrolling(inside, ModelWords.ON_THIS_PC), 1)
         layout.addWidget(self.drop_zone)
 
     @property

@@ -7,6 +7,7 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QHBoxLayout, QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
+from app.text.shortcut_words import Shortcut
 from app.text.words import ShellWords
 from app.theme.palette import Palette
 from app.views.notice_bar import NoticeBar
@@ -22,6 +23,7 @@ class MainWindow(QMainWindow):
     stop_wanted = Signal()
     search_wanted = Signal()
     open_wanted = Signal()
+    keys_wanted = Signal()
     page_shown = Signal(object)
     seen_changed = Signal(bool)
     """The window is on the screen, or minimised."""
@@ -94,20 +96,22 @@ class MainWindow(QMainWindow):
             return
 
     def _add_shortcuts(self) -> None:
-        for number, page in enumerate(Page, start=1):
-            shortcut = QShortcut(QKeySequence(f"Ctrl+{number}"), self)
-            shortcut.activated.connect(lambda page=page: self.show_page(page))
-        for keys, signal in (
-            ("Ctrl+N", self.new_chat_wanted),
-            ("Ctrl+O", self.open_wanted),
-            ("Ctrl+F", self.search_wanted),
-            ("Esc", self.stop_wanted),
-        ):
-            shortcut = QShortcut(QKeySequence(keys), self)
+        actions: dict[Shortcut, Callable[[], object]] = {
+            Shortcut.CHAT: lambda: self.show_page(Page.CHAT),
+            Shortcut.MODELS: lambda: self.show_page(Page.MODELS),
+            Shortcut.MONITOR: lambda: self.show_page(Page.MONITOR),
+            Shortcut.SETTINGS: lambda: self.show_page(Page.SETTINGS),
+            Shortcut.NEW_CHAT: self.new_chat_wanted.emit,
+            Shortcut.OPEN: self.open_wanted.emit,
+            Shortcut.SEARCH: self.search_wanted.emit,
+            Shortcut.STOP: self.stop_wanted.emit,
+            Shortcut.KEYS: self.keys_wanted.emit,
+            Shortcut.QUIT: self.close,
+        }
+        for keys, action in actions.items():
+            shortcut = QShortcut(QKeySequence(keys.value), self)
             shortcut.setContext(Qt.ShortcutContext.WindowShortcut)
-            shortcut.activated.connect(signal)
-        quit_shortcut = QShortcut(QKeySequence("Ctrl+Q"), self)
-        quit_shortcut.activated.connect(self.close)
+            shortcut.activated.connect(action)
 
     def changeEvent(self, event: QEvent) -> None:
         """Tell when the window is minimised or shown again."""

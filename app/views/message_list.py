@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QCoreApplication, QEvent, Qt, QTimer, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from app.formulas.desk import FormulaDesk
 from app.state.chat_values import Message
@@ -61,9 +61,9 @@ class MessageList(QScrollArea):
         self._is_moving = False
         self._end_distance = 0
         self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setProperty("look", "scroller")
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setAccessibleName(ChatWords.CHATS)
+        self.setAccessibleName(ChatWords.MESSAGES)
         page = QWidget()
         outside = QHBoxLayout(page)
         outside.setContentsMargins(16, 18, 16, 12)

@@ -15,6 +15,7 @@ from app.state.monitor import Monitor
 from app.text import monitor_phrases
 from app.text.monitor_words import LiveWords
 from app.text.view_words import MonitorWords
+from app.text.words import ShellWords
 from app.theme import metrics
 from app.theme.palette import Palette
 from app.views.drive_cards import DriveWarningCard
@@ -102,7 +103,7 @@ class MonitorView(QWidget):
         page.addWidget(self.warning)
         page.addWidget(self._paused)
         page.addLayout(columns, 1)
-        self._scroll = scrolling(inside)
+        self._scroll = scrolling(inside, ShellWords.MONITOR)
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self._empty)
         self._stack.addWidget(self._scroll)

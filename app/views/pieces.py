@@ -98,11 +98,15 @@ def remove(layout: QLayout, widget: QWidget) -> None:
     widget.deleteLater()
 
 
-def scrolling(inside: QWidget) -> QScrollArea:
-    """Return an area without a frame that moves a widget up and down, as wide as there is room."""
+def scrolling(inside: QWidget, name: str) -> QScrollArea:
+    """Return an area without a frame that moves a widget up and down, as wide as there is room.
+
+    Its name is said when the focus comes to it, where the cursor keys move it.
+    """
     area = QScrollArea()
+    area.setProperty("look", "scroller")
+    area.setAccessibleName(name)
     area.setWidgetResizable(True)
-    area.setFrameShape(QFrame.Shape.NoFrame)
     area.setWidget(inside)
     return area
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import msgspec
-from PySide6.QtCore import QSignalBlocker, QUrl, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, QUrl, Signal
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -21,7 +21,7 @@ from app.state.session import Session
 from app.state.settings import Settings, SettingsState
 from app.text.monitor_words import DriveWords
 from app.text.view_words import DialogWords
-from app.text.words import SettingWords
+from app.text.words import SettingWords, ShellWords
 from app.theme import metrics
 from app.timers import single_shot
 from app.views.appearance_card import AppearanceCard
@@ -29,6 +29,7 @@ from app.views.hub_settings import HubSettings
 from app.views.pieces import button, label, scrolling
 from app.views.sampling_fields import SamplingFields, decimal_field, whole_field
 from app.views.setting_grid import SettingGrid
+from app.views.shortcut_card import ShortcutCard
 
 TYPING_PAUSE_MS = 400
 _RECOMMENDED = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
@@ -67,6 +68,8 @@ class SettingsView(QWidget):
         self.hub = HubSettings(settings, download_folder)
         self._column.addWidget(self.hub)
         self._build_files(files)
+        self.keys = ShortcutCard()
+        self._column.addWidget(self.keys)
         reset = button(SettingWords.RESET)
         reset.clicked.connect(settings.reset)
         foot = QHBoxLayout()
@@ -84,11 +87,19 @@ class SettingsView(QWidget):
         outside.addStretch(1)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(scrolling(page))
+        self._scroll = scrolling(page, ShellWords.SETTINGS)
+        layout.addWidget(self._scroll)
         self._typing = single_shot(self, TYPING_PAUSE_MS, self._save)
         settings.changed.connect(self._show_values)
         session.changed.connect(self._on_session_changed)
         self._show_values()
+
+    def show_keys(self) -> None:
+        """Bring the list of keys into view."""
+        self.keys.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        # Its place is known once the page has been laid out.
+        self._scroll.widget().layout().activate()
+        self._scroll.ensureWidgetVisible(self.keys)
 
     def _card(self, heading: str) -> SettingGrid:
         card = SettingGrid(heading)

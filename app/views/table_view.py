@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QFont, QFontMetrics, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from app.formulas.desk import FormulaDesk
 from app.text.view_words import TableWords
@@ -49,7 +49,7 @@ class TableView(QScrollArea):
         self._natural: list[int] = []
         self._widths: list[int] = []
         self._stale: list[int] = []
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setProperty("look", "scroller")
         self.setWidgetResizable(True)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -123,7 +123,7 @@ class TableView(QScrollArea):
                 return
 
     def _fit_height(self) -> None:
-        height = sum(view.minimumHeight() for view in self._views)
+        height = sum(view.minimumHeight() for view in self._views) + 2 * self.frameWidth()
         bar = self.horizontalScrollBar()
         if self._table_width() > self.viewport().width():
             height += bar.sizeHint().height()

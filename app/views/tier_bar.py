@@ -6,11 +6,12 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.graphs.picture import Picture
 from app.theme import metrics
 from app.theme.palette import Palette
 
 
-class TierBar(QWidget):
+class TierBar(Picture):
     """A rounded bar of coloured shares.
 
     ``parts`` are pairs of a palette colour's name and an amount; amounts need not sum to one. What

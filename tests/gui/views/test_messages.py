@@ -247,7 +247,7 @@ def test_narrow_table_needs_no_scroll_bar(messages: MessageList, qtbot: QtBot) -
     qtbot.waitUntil(lambda: messages.is_drawn)
     (table,) = messages.findChildren(TableView)
     (view,) = table.views()
-    qtbot.waitUntil(lambda: table.height() == view.height())
+    qtbot.waitUntil(lambda: table.viewport().height() == view.height())
     assert table.horizontalScrollBar().maximum() == 0
 
 

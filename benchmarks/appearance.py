@@ -1,0 +1,112 @@
+"""Looks at every page in every appearance: `make bench-appearance`, which `make deep` runs too.
+
+Three sizes, three colours, two languages, at 100 and 200 %, with a model that answers: words that
+overlap, are cut or too weak, and pages that show nothing, are told. LARDER_PICTURES names a folder
+for the pictures.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+SIZES = ((760, 520), (1100, 700), (1360, 850))
+THEMES = ("light", "dark", "contrast")
+LANGUAGES = ("en", "zh_CN")
+ZOOMS = (100, 200)
+SETTLE_S = 0.4
+
+
+def main() -> int:
+    """Run each language and zoom in a process of its own; the status is 1 where one complains."""
+    found: list[str] = []
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    for language in LANGUAGES:
+        for zoom in ZOOMS:
+            done = subprocess.run(
+                [sys.executable, __file__, language, str(zoom)],
+                stdout=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+            found += done.stdout.splitlines()
+            if done.returncode not in (0, 1):
+                found.append(f"{language} at {zoom} %: ended with status {done.returncode}")
+    number = len(SIZES) * len(THEMES) * len(LANGUAGES) * len(ZOOMS) * 4
+    print("\n".join(found))
+    print(f"{number} pictures, {len(found)} complaints")
+    return 1 if found else 0
+
+
+def look(language: str, zoom: int) -> int:
+    """Look at all pages of one window in all its sizes and colours."""
+    from app.language import zoomed
+    from app.main import Program, StartOptions, make_application
+    from app.state.settings import ThemeChoice
+    from app.state.stages import Stage
+    from app.views.rail import Page
+    from tests.support.picture_checks import problems
+
+    pictures = os.environ.get("LARDER_PICTURES", "")
+    os.environ.update(zoomed(zoom, {}))
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["LARDER_HOME"] = home
+        settings = Path(home, "settings")
+        settings.mkdir()
+        text = json.dumps({"language": language})
+        (settings / "settings.json").write_text(text, encoding="utf-8")
+        folder = Path(home, "Qwen3-30B-A3B")
+        folder.mkdir()
+        application = make_application(["larder"])
+        options = StartOptions(
+            folder=str(folder),
+            is_demo_wanted=False,
+            runtime_arguments=("--engine", "scripted", "--rate", "60"),
+        )
+        program = Program(options, os.environ)
+        program.show()
+
+        def wait(is_done: Callable[[], bool], most_s: float = 60.0) -> None:
+            end_s = time.monotonic() + most_s
+            while not is_done() and time.monotonic() < end_s:
+                application.processEvents()
+                time.sleep(0.005)
+
+        def rest(seconds: float) -> None:
+            end_s = time.monotonic() + seconds
+            wait(lambda: time.monotonic() > end_s)
+
+        wait(lambda: program.session.stage in (Stage.READY, Stage.FAILED))
+        program.chat.ask("?")
+        wait(lambda: not program.chat.is_answering)
+        found = []
+        for theme in THEMES:
+            program.settings.change(theme=ThemeChoice(theme))
+            for width, height in SIZES:
+                program.window.resize(width, height)
+                for page in Page:
+                    program.window.show_page(page)
+                    rest(SETTLE_S)
+                    where = f"{page.value} {language} {theme} {width}x{height} {zoom} %"
+                    told = problems(program.window, program.window.page(page))
+                    found += [f"{where}: {text}" for text in told]
+                    if pictures:
+                        name = where.replace(" %", "").replace(" ", "-")
+                        program.window.grab().save(str(Path(pictures, f"{name}.png")))
+        program.window.close()
+        program.close()
+    print("\n".join(found), end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(look(sys.argv[1], int(sys.argv[2])) if len(sys.argv) > 2 else main())
