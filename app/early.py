@@ -21,9 +21,10 @@ def keep_crash_log(path: Path) -> IO[str] | None:
     be written.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > MAX_LOG_BYTES:
             path.replace(path.with_suffix(".old.log"))
+        path.touch(mode=0o600)
         log = path.open("a", encoding="utf-8")
     except OSError:
         # A program without a console has no error stream either.

@@ -151,7 +151,7 @@ class RuntimeProcess(QObject):
             return 0
         path = Path(self._command.log_path)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.touch(mode=0o600)
             with path.open("ab") as log:
                 size_bytes = log.seek(0, os.SEEK_END)

@@ -8,17 +8,22 @@ import msgspec
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file in one step, its folders made if needed; raises ``OSError``."""
+    """Replace a file in one step, for its person alone, folders made; raises ``OSError``."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        with temporary.open("wb") as file:
+        with open(temporary, "wb", opener=_open_private) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _open_private(path: str, flags: int) -> int:
+    """Open a file that its person alone may read, if it has to be made."""
+    return os.open(path, flags, 0o600)
 
 
 def pretty(value: object) -> bytes:

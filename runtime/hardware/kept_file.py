@@ -19,10 +19,11 @@ def kept_text(path: Path) -> str:
 
 
 def replace_file(path: Path, content: str, what: str) -> None:
-    """Write a file whole, in place of what was there; where that cannot be done it is logged."""
+    """Write a file whole, for its person alone; where that cannot be done it is logged."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary.touch(mode=0o600)
         temporary.write_text(content, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:

@@ -20,7 +20,7 @@ def open_log(path: Path) -> int:
     Raises ``OSError`` if the place cannot be written. A log that another process holds open and
     that therefore cannot be moved is continued.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size >= MAX_LOG_BYTES:
         _rotate(path)
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)

@@ -33,6 +33,7 @@ class PreparedPlaces:
         try:
             self._list_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             written = self._list_file.with_suffix(".part")
+            written.touch(mode=0o600)
             written.write_text(json.dumps([parent, *others][:MAX_PLACES]), encoding="utf-8")
             written.replace(self._list_file)
         except OSError as error:

@@ -17,6 +17,7 @@ from tests.support.runtime_process import ROOT
 
 START_S = 60.0
 _LOOK_S = 0.05
+_LOADED = "model loaded"
 
 _OBEDIENT = """
 import faulthandler, sys, threading
@@ -24,39 +25,35 @@ from app import __main__ as program
 
 def obey():
     for line in sys.stdin:
-        if line.strip() == "close":
-            from PySide6.QtCore import QMetaObject, Qt
-            from PySide6.QtWidgets import QApplication
-            from app.views.main_window import MainWindow
-            for widget in QApplication.topLevelWidgets():
-                if isinstance(widget, MainWindow):
-                    QMetaObject.invokeMethod(widget, "close", Qt.ConnectionType.QueuedConnection)
-        elif line.strip() == "crash":
+        if line.strip() == "crash":
             faulthandler._sigsegv()
-        elif line.startswith("ask "):
-            from PySide6.QtCore import QTimer
-            from PySide6.QtWidgets import QApplication
-            from app.views.composer import Composer
-            (composer,) = (
-                each for each in QApplication.allWidgets() if isinstance(each, Composer)
-            )
-            QTimer.singleShot(0, composer, lambda text=line[4:]: ask(composer, text.strip()))
-        elif line.strip() == "new":
-            from PySide6.QtCore import QTimer
-            from PySide6.QtWidgets import QApplication
-            from app.text.words import ChatWords
-            from app.views.chat_list import ChatList
-            from PySide6.QtWidgets import QPushButton
-            (chats,) = (each for each in QApplication.allWidgets() if isinstance(each, ChatList))
-            (new,) = (
-                each for each in chats.findChildren(QPushButton)
-                if each.text() == ChatWords.NEW_CHAT
-            )
-            QTimer.singleShot(0, new, new.click)
+        from PySide6.QtCore import QTimer
+        from PySide6.QtWidgets import QApplication
+        # Widgets may be looked for in their own thread alone.
+        QTimer.singleShot(0, QApplication.instance(), lambda line=line: obey_in_window(line))
 
-def ask(composer, text):
-    composer.edit.setPlainText(text)
-    composer.send_button.click()
+def obey_in_window(line):
+    from PySide6.QtWidgets import QApplication, QPushButton
+    from app.text.words import ChatWords
+    from app.views.chat_list import ChatList
+    from app.views.composer import Composer
+    from app.views.main_window import MainWindow
+
+    def the(kind):
+        (found,) = (each for each in QApplication.allWidgets() if isinstance(each, kind))
+        return found
+
+    if line.strip() == "close":
+        the(MainWindow).close()
+    elif line.startswith("ask "):
+        the(Composer).edit.setPlainText(line[4:].strip())
+        the(Composer).send_button.click()
+    elif line.strip() == "new":
+        (new,) = (
+            each for each in the(ChatList).findChildren(QPushButton)
+            if each.text() == ChatWords.NEW_CHAT
+        )
+        new.click()
 
 threading.Thread(target=obey, daemon=True).start()
 sys.exit(program.main(sys.argv[1:]))
@@ -72,10 +69,16 @@ class WindowProcess:
     """
 
     def __init__(
-        self, home: Path, model: Path | None, *arguments: str, is_obedient: bool = False
+        self,
+        home: Path,
+        model: Path | None,
+        *arguments: str,
+        is_obedient: bool = False,
+        prelude: str = "",
     ) -> None:
         self._log = home / "logs" / "runtime.log"
-        entry = ["-c", _OBEDIENT] if is_obedient else ["-m", "app"]
+        self._num_loaded_before = self._log_text().count(_LOADED)
+        entry = ["-c", prelude + _OBEDIENT] if is_obedient else ["-m", "app"]
         folder = [] if model is None else ["--no-demo", "--folder", str(model)]
         self.process = subprocess.Popen(
             [sys.executable, *entry, *folder, *arguments],
@@ -88,7 +91,7 @@ class WindowProcess:
 
     def wait_until_loaded(self) -> int:
         """Return the process id of the worker once it has loaded the model."""
-        self.wait_until(lambda: "model loaded" in self._log_text())
+        self.wait_until(lambda: self._log_text().count(_LOADED) > self._num_loaded_before)
         (worker,) = self.workers()
         return worker
 
@@ -118,10 +121,17 @@ class WindowProcess:
 
 @contextlib.contextmanager
 def running_window(
-    home: Path, model: Path | None, *arguments: str, is_obedient: bool = False
+    home: Path,
+    model: Path | None,
+    *arguments: str,
+    is_obedient: bool = False,
+    prelude: str = "",
 ) -> Iterator[WindowProcess]:
-    """Start the program and see that nothing of it is left."""
-    window = WindowProcess(home, model, *arguments, is_obedient=is_obedient)
+    """Start the program and see that nothing of it is left.
+
+    The prelude is code that an obedient window runs first.
+    """
+    window = WindowProcess(home, model, *arguments, is_obedient=is_obedient, prelude=prelude)
     try:
         yield window
     finally:

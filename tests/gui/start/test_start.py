@@ -13,6 +13,7 @@ import pytest
 
 from app import __main__ as program
 from app import display, early
+from tests.support.private_files import open_to_others
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -57,6 +58,7 @@ class TestEarly:
         done = subprocess.run([sys.executable, "-c", code, str(log)], env=env, check=False)
         assert done.returncode != 0
         assert "Segmentation fault" in log.read_text()
+        assert open_to_others(tmp_path) == []
 
     def test_crash_log_that_grew_too_long_is_begun_anew(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

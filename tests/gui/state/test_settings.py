@@ -15,6 +15,7 @@ from app.state.settings import SettingsState
 from app.state.settings_file import SettingProblem, Settings, ThemeChoice, read_settings
 from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.plan import PlanKind
+from tests.support.private_files import open_to_others
 
 
 @pytest.fixture
@@ -131,6 +132,13 @@ class TestState:
         assert state.values.theme is ThemeChoice.DARK
         assert state.path == path
         state.close()
+
+    def test_settings_are_for_their_person_alone(self, path: Path, qtbot: QtBot) -> None:
+        state = SettingsState(path)
+        state.change(system_prompt="secret")
+        state.close()
+        assert saved(path)["system_prompt"] == "secret"
+        assert open_to_others(path.parent) == []
 
     def test_same_value_again_is_no_change(self, path: Path, qtbot: QtBot) -> None:
         state = SettingsState(path)

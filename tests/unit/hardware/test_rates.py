@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.hardware.rates import RAM, RateCache, drive_key, link_key
+from tests.support.private_files import open_to_others
 
 
 def test_rate_cache_keeps_what_was_measured(tmp_path: Path) -> None:
@@ -87,6 +88,13 @@ def test_rate_cache_that_cannot_be_written_still_answers(
     assert cache.record(RAM, 1e9, "now").value == 1e9
     assert "not kept" in caplog.text
     assert cache.rate(RAM) is None
+
+
+def test_rate_cache_is_for_its_person_alone(tmp_path: Path) -> None:
+    path = tmp_path / "cache" / "rates.json"
+    RateCache(path).record(RAM, 2e10, "now")
+    assert path.exists()
+    assert open_to_others(tmp_path) == []
 
 
 def test_rate_cache_on_a_full_drive_leaves_nothing_behind(
