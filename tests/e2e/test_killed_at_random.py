@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -45,6 +46,11 @@ def arrivals(path: Path) -> list[tuple[float, int]]:
         return []
     lines = path.read_text(encoding="ascii").split("\n")[:-1]
     return [(float(when), int(size)) for when, size in map(str.split, lines)]
+
+
+def has_arrived(path: Path, num_pieces: int) -> bool:
+    """Whether so many pieces of an answer are there."""
+    return len(arrivals(path)) >= num_pieces
 
 
 def kill_both(window: WindowProcess, worker: int, chance: random.Random) -> None:
@@ -91,7 +97,7 @@ def test_killed_with_its_worker_at_random_loses_at_most_the_last_second_of_an_an
         ) as window:
             worker = window.wait_until_loaded()
             window.tell(f"ask question {number}")
-            window.wait_until(lambda path=record, size=enough: len(arrivals(path)) >= size)
+            window.wait_until(functools.partial(has_arrived, record, enough))
             kill_both(window, worker, chance)
         arrived = arrivals(record)
         now = kept(chats_file)

@@ -1,0 +1,162 @@
+"""The whole program on a drive that fails, stalls or takes the runtime down in mid-answer."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app import main
+from app.link.process import RuntimeCommand
+from app.state.chat_values import AnswerEnd
+from app.state.folders import app_folders
+from app.state.stages import Stage
+from app.text.words import ShellWords
+from app.views.rail import Page
+from runtime.protocol.chat import SamplingSettings
+from runtime.protocol.plan import PlanKind
+from runtime.protocol.telemetry import NoteCode
+from tests.support.faulty_runtime import FOLDER_VARIABLE, Faults
+from tests.support.hand_made_plans import exact_plan
+from tests.support.loop_gaps import LoopGaps
+from tests.support.private_files import open_to_others
+from tests.support.tiers_on_screen import open_monitor
+from tests.support.window import ANSWER_MS, WindowDriver
+
+STALL_S = 30.0 if os.environ.get("LARDER_TEST_PROFILE") == "deep" else 6.0
+"""The gate waits only for as long as it takes until a stall is told."""
+STORY = "Write a long story about a cook and a cellar."
+MAX_GAP_S = 3.0
+NUM_SLOTS = 6
+"""Of the 32 experts of each layer so many have room in RAM."""
+CONTEXT_TOKENS = 512
+MIN_LENGTH = 20
+"""Characters of an answer before anything goes wrong."""
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture
+def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
+    """What goes wrong with the drive of the runtime that the window starts."""
+    folder = tmp_path / "faults"
+    folder.mkdir()
+    monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
+    module = "tests.support.faulty_runtime"
+    program = RuntimeCommand().program
+    assert program[-1] == "runtime.service"
+    faulty = functools.partial(RuntimeCommand, program=(*program[:-1], module))
+    monkeypatch.setattr(main, "RuntimeCommand", faulty)
+    return Faults(folder)
+
+
+@pytest.fixture
+def window(
+    qtbot: QtBot,
+    faults: Faults,
+    demo_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[WindowDriver]:
+    """The demo with RAM for a fifth of its experts: every answer reads from the drive."""
+    assert faults is not None
+    small = exact_plan(demo_folder, NUM_SLOTS, CONTEXT_TOKENS)
+    monkeypatch.setenv("LARDER_DEMO_DIR", str(demo_folder))
+    driver = WindowDriver(qtbot, main.StartOptions())
+    try:
+        driver.program.settings.change(
+            last_folder=str(demo_folder),
+            last_plan=PlanKind.EXACT,
+            context_tokens=CONTEXT_TOKENS,
+            ram_budget_bytes=small.budgets.ram_bytes,
+            sampling=SamplingSettings(temperature=0.0, max_tokens=28),
+            is_sampling_of_model=False,
+        )
+        driver.wait_for_stage(Stage.READY, ANSWER_MS)
+        yield driver
+    finally:
+        driver.close()
+
+
+def begin_story(window: WindowDriver) -> None:
+    """Ask for a long answer and wait until it has begun."""
+    window.program.chat.new_chat()
+    window.send(STORY)
+    window.wait_for_text(MIN_LENGTH)
+
+
+def test_drive_that_fails_stalls_and_takes_the_runtime_along_costs_nothing_but_time(
+    window: WindowDriver, faults: Faults, tmp_home: Path, record_property: Record
+) -> None:
+    window.send(STORY)
+    expected = window.wait_for_answer()
+    _fail_in_mid_answer(window, faults, expected)
+    record_property("longest_gap_s", str(_stall_in_mid_answer(window, faults, expected)))
+    _crash_in_mid_answer(window, faults, expected, tmp_home)
+    assert open_to_others(tmp_home) == []
+
+
+def _fail_in_mid_answer(window: WindowDriver, faults: Faults, expected: str) -> None:
+    """Reads fail: the answer is kept, told in words, and goes on once the drive is back."""
+    program = window.program
+    begin_story(window)
+    with faults.failing():
+        begun = window.wait_for_answer()
+    assert program.chat.messages[-1].end is AnswerEnd.CUT_OFF
+    assert len(begun) >= MIN_LENGTH
+    assert expected.startswith(begun)
+    notice = program.chat_view.notice.text()
+    assert "Input/output error" in notice
+    assert "Check that the drive is connected" in notice
+    assert program.session.stage is Stage.READY
+    assert program.chat.continue_answer(), "the drive is back"
+    assert window.wait_for_answer().startswith(expected), "the same words, and more of them"
+
+
+def _stall_in_mid_answer(window: WindowDriver, faults: Faults, expected: str) -> float:
+    """A read stalls: it is told, the window stays awake, the answer is the same."""
+    program = window.program
+    notes: list[NoteCode] = []
+    program.session.sample_received.connect(
+        lambda sample: notes.extend(note.code for note in sample.notes)
+    )
+    begin_story(window)
+    open_monitor(window)
+    gaps = LoopGaps()
+    gaps.start()
+    faults.stall(STALL_S)
+    patience_ms = ANSWER_MS + int(STALL_S * 1000)
+    window.qtbot.waitUntil(lambda: NoteCode.DRIVE_STALLED in notes, timeout=patience_ms)
+    window.qtbot.waitUntil(lambda: not program.chat.is_answering, timeout=patience_ms)
+    longest_s = gaps.stop()
+    assert longest_s < MAX_GAP_S
+    assert program.chat.messages[-1].text == expected
+    assert program.session.stage is Stage.READY
+    program.window.show_page(Page.CHAT)
+    return longest_s
+
+
+def _crash_in_mid_answer(
+    window: WindowDriver, faults: Faults, expected: str, tmp_home: Path
+) -> None:
+    """The runtime crashes in native code: its stack and the answer are kept, and it comes back."""
+    program = window.program
+    begin_story(window)
+    faults.crash()
+    window.wait_for_stage(Stage.FAILED, ANSWER_MS)
+    answer = program.chat.messages[-1]
+    assert answer.end is AnswerEnd.CUT_OFF
+    assert len(answer.text) >= MIN_LENGTH
+    assert expected.startswith(answer.text)
+    outcome = program.session.outcome
+    assert outcome is not None
+    assert outcome.is_crash
+    log = app_folders({"LARDER_HOME": str(tmp_home)}).runtime_log.read_text(encoding="utf-8")
+    assert "Segmentation fault" in log
+    assert "read_expert" in log, "the stack of the reader"
+    window.click(program.window.notice, ShellWords.RESTART)
+    window.wait_for_stage(Stage.READY, ANSWER_MS)
+    assert program.chat.continue_answer()
+    assert window.wait_for_answer().startswith(expected), "the same words, and more of them"

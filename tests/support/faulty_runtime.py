@@ -1,0 +1,114 @@
+"""The real runtime on a drive that fails when a test says so; run as a module in its place."""
+
+import contextlib
+import faulthandler
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from runtime.service.handles import claim_streams
+
+FOLDER_VARIABLE = "LARDER_TEST_FAULTS"
+"""The folder in which a test puts down what goes wrong."""
+_REASON = "Input/output error"
+
+
+class Faults:
+    """What goes wrong with the drive of a running runtime, as files that both sides see."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextlib.contextmanager
+    def failing(self) -> Iterator[None]:
+        """Have every read of an expert fail for a while."""
+        (self._folder / "fail").touch()
+        yield
+        (self._folder / "fail").unlink()
+
+    def stall(self, seconds: float) -> None:
+        """Have the next read of an expert take so long."""
+        self._put("stall", str(seconds))
+
+    def crash(self) -> None:
+        """Have the next read of an expert end the process in native code."""
+        self._put("crash", "")
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether what was put down last has not met a read yet."""
+        return any((self._folder / name).exists() for name in ("stall", "crash"))
+
+    def meet(self) -> str:
+        """Let what was put down happen to the calling reader; return why its read fails."""
+        if (self._folder / "fail").exists():
+            return _REASON
+        if self._take("crash") is not None:
+            faulthandler._sigsegv()  # type: ignore[attr-defined]
+        seconds = self._take("stall")
+        if seconds is not None:
+            threading.Event().wait(float(seconds))
+        return ""
+
+    def _put(self, name: str, text: str) -> None:
+        """Put a file down whole."""
+        (self._folder / f"{name}.new").write_text(text, encoding="ascii")
+        (self._folder / f"{name}.new").replace(self._folder / name)
+
+    def _take(self, name: str) -> str | None:
+        """Take what one reader alone gets; None if there is nothing."""
+        taken = self._folder / f"{name}.{threading.get_ident()}"
+        try:
+            (self._folder / name).rename(taken)
+        except FileNotFoundError:
+            return None
+        return taken.read_text(encoding="ascii")
+
+
+def _make_faulty(faults: Faults) -> None:
+    """Wrap every store that is opened from now on."""
+    from runtime.errors import LarderError
+    from runtime.inspect.inspection import Inspection
+    from runtime.protocol.errors import ErrorCode
+    from runtime.spec.tensors import ExpertId
+    from runtime.store import open as opening
+    from runtime.store.base import ExpertStore
+    from runtime.store.throttled import ThrottledStore
+
+    class FaultyStore(ThrottledStore):
+        """A store whose reads of experts meet the faults."""
+
+        def read_expert(self, expert: ExpertId, target: memoryview) -> None:
+            reason = faults.meet()
+            if reason:
+                file, offset_bytes = self.place_of(expert)
+                raise LarderError(
+                    ErrorCode.DRIVE_READ_FAILED,
+                    file=file,
+                    offset_bytes=offset_bytes,
+                    reason=reason,
+                )
+            super().read_expert(expert, target)
+
+    open_store = opening.open_store
+
+    def open_faulty(inspection: Inspection, store_folder: str, **options: bool) -> ExpertStore:
+        return FaultyStore(open_store(inspection, store_folder, **options), bytes_per_s=1e15)
+
+    opening.open_store = open_faulty
+
+
+def main(environment: Mapping[str, str]) -> int:
+    """Run the background process with the faults of the folder that the environment names."""
+    streams = claim_streams()
+    from runtime.service.process import run_process
+
+    _make_faulty(Faults(Path(environment[FOLDER_VARIABLE])))
+    return run_process(streams, sys.argv[1:])
+
+
+if __name__ == "__main__":
+    import os
+
+    sys.exit(main(os.environ))
