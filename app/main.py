@@ -22,6 +22,7 @@ from app.state.drive_warning import Remedy, RemedyKind, budgets_of
 from app.state.drive_watch import DriveWatch
 from app.state.folders import AppFolders, app_folders, demo_folder, usual_roots
 from app.state.hub_link import HubLink
+from app.state.idle_unload import IdleUnload
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
 from app.state.live_budgets import LiveBudgets
@@ -37,7 +38,7 @@ from app.text.appearance_words import language_not_read
 from app.text.discover_words import downloaded_line
 from app.text.errors import sentence
 from app.text.library_words import removal_line
-from app.text.notices import chat_notice, setting_notice
+from app.text.notices import chat_notice, rested_notice, setting_notice
 from app.text.shortcut_words import answer_announced, model_announced
 from app.text.words import ChatWords, SettingWords, ShellWords, StripWords
 from app.theme.apply import application_icon, apply_theme, load_fonts, palette_for
@@ -108,6 +109,7 @@ class Program(QObject):
             live=LiveBudgets(self.session, self),
         )
         self.watch = TelemetryWatch(self.session)
+        self.idle_unload = IdleUnload(self.session, self.settings, self)
         self._map_import = MapImport(self)
         self._palette: Palette = palette_for(self.settings.values.theme)
         self._apply_palette()
@@ -176,6 +178,7 @@ class Program(QObject):
     def _make_chat(self) -> ChatView:
         view = ChatView(self.chat, self.monitor, self._palette)
         view.models_wanted.connect(lambda: self.window.show_page(Page.MODELS))
+        view.composer.edit.textChanged.connect(self.idle_unload.note_use)
         view.monitor_wanted.connect(lambda: self.window.show_page(Page.MONITOR))
         view.cards.clock.seen_changed.connect(
             lambda is_seen: self.watch.set_watching("chat", is_watching=is_seen)
@@ -232,8 +235,9 @@ class Program(QObject):
         self._map_import.running_changed.connect(self.chat_view.cards.hold_map)
         session.failed.connect(self._on_failed)
         session.sample_received.connect(self.telemetry.add)
-        session.model_loaded.connect(lambda _model: self.telemetry.clear())
+        session.model_loaded.connect(self._on_model_loaded)
         session.model_loaded.connect(lambda model: announce(window, model_announced(model.name)))
+        self.idle_unload.unloaded.connect(self._on_rested)
         self.telemetry.steadied.connect(self._on_steadied)
         drive = self.monitor.drive
         drive.changed.connect(lambda: window.strip.show_drive(drive.warning))
@@ -274,6 +278,19 @@ class Program(QObject):
         is_damage = notice in (ChatNotice.DAMAGED_SET_ASIDE, ChatNotice.RESTORED)
         source = NoticeSource.CHATS_DAMAGED if is_damage else NoticeSource.CHATS
         self.window.notice.show_notice(source, chat_notice(notice, text), is_error=False)
+
+    def _on_model_loaded(self) -> None:
+        self.telemetry.clear()
+        self.window.notice.clear(NoticeSource.RESTED)
+
+    def _on_rested(self, folder: str, name: str) -> None:
+        def load_again() -> None:
+            self.window.notice.clear(NoticeSource.RESTED)
+            self.session.load_folder(folder, self.settings.values.last_plan)
+
+        text = rested_notice(name, self.settings.values.unload_after_min)
+        actions = [(ShellWords.LOAD_AGAIN, load_again)]
+        self.window.notice.show_notice(NoticeSource.RESTED, text, actions, is_error=False)
 
     def _show_stage(self) -> None:
         names = {

@@ -45,6 +45,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     last_plan: PlanKind | None = None
     load_last_model: bool = True
     """Load ``last_folder`` when the program starts."""
+    unload_after_min: int = 0
+    """Minutes without a question after which the model's memory is given back; 0 keeps it."""
     model_roots: list[str] = []
     """Places below which models are looked for, beside the usual ones."""
     left_out_roots: list[str] = []
@@ -105,6 +107,7 @@ _DEFAULTS = Settings()
 _LIMITS: dict[str, tuple[float, float]] = {
     "ram_budget_bytes": (0, 1 << 50),
     "context_tokens": (0, 1 << 30),
+    "unload_after_min": (0, 10_000),
     "zoom_percent": (100, 300),
     "energy_price_per_kwh": (0, 1000),
     "max_drive_energy_ratio": (0.01, 1),

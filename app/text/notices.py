@@ -27,6 +27,13 @@ def chat_notice(notice: ChatNotice, parameter: str) -> str:
     return text.format(parameter=parameter)
 
 
+def rested_notice(name: str, minutes: int) -> str:
+    """Say that a model was unloaded because nobody asked it anything."""
+    return tr(
+        "{name} had rested for {minutes} min and gave its memory back, as the settings say."
+    ).format(name=name, minutes=minutes)
+
+
 def setting_notice(notice: SettingNotice) -> str:
     """Say what was wrong with a setting or the file of the settings."""
     texts = {

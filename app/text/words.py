@@ -32,6 +32,7 @@ class ShellWords:
     DETAILS = Word("Details")
     COPY_DETAILS = Word("Copy details")
     RESTART = Word("Start it again")
+    LOAD_AGAIN = Word("Load it again")
 
 
 class ChatWords:
@@ -178,6 +179,8 @@ class SettingWords:
     ENERGY = Word("Energy")
     PRICE = Word("Price of a kilowatt-hour")
     CURRENCY = Word("Currency")
+    UNLOAD_AFTER = Word("Minutes of rest after which a model gives its memory back")
+    UNLOAD_AFTER_HINT = Word("0 keeps it loaded until you unload it or close the window.")
     RESET = Word("Back to the defaults")
     FILES = Word("Files")
     SETTINGS_FILE = Word("Settings")

@@ -19,6 +19,7 @@ class NoticeSource(enum.Enum):
     """What a notice is about; each has a row of its own, in this order."""
 
     ENGINE = "engine"
+    RESTED = "rested"
     ANSWER = "answer"
     EXPORT = "export"
     CHATS = "chats"

@@ -139,6 +139,9 @@ class SettingsView(QWidget):
         self._currency.setMaxLength(4)
         self._currency.editingFinished.connect(self._save)
         card.add_row(SettingWords.CURRENCY, self._currency)
+        self._unload_after = whole_field(0, 10_000)
+        self._save_changes_of(self._unload_after)
+        card.add_row(SettingWords.UNLOAD_AFTER, self._unload_after, SettingWords.UNLOAD_AFTER_HINT)
         self._drive_limit = whole_field(1, 100)
         self._save_changes_of(self._drive_limit)
         card.add_row(DriveWords.LIMIT, self._drive_limit, DriveWords.LIMIT_HINT)
@@ -164,6 +167,8 @@ class SettingsView(QWidget):
     def _show_values(self) -> None:
         values = self._settings.values
         self._show_sampling(values)
+        with QSignalBlocker(self._unload_after):
+            self._unload_after.setValue(values.unload_after_min)
         with QSignalBlocker(self._price), QSignalBlocker(self._drive_limit):
             self._price.setValue(values.energy_price_per_kwh)
             self._drive_limit.setValue(round(values.max_drive_energy_ratio * 100))
@@ -212,6 +217,7 @@ class SettingsView(QWidget):
             system_prompt=self._system.toPlainText().strip(),
             is_sampling_of_model=self._is_of_model.isChecked(),
             sampling=sampling,
+            unload_after_min=self._unload_after.value(),
             max_drive_energy_ratio=self._drive_limit.value() / 100,
             energy_price_per_kwh=round(self._price.value(), 4),
             currency=self._currency.text().strip() or values.currency,

@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 
 import psutil
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.main import Program
+from app.state import idle_unload
 from app.state.chat_backup import ChatBackup
 from app.state.chat_store import ChatStore
 from app.state.chat_values import ChatNotice
@@ -21,6 +23,7 @@ from app.state.stages import Stage
 from app.text.words import ShellWords
 from tests.gui.main.conftest import StartWindow
 from tests.support.chat_talks import add_talk
+from tests.support.unnarrowed import now
 from tests.support.window import START_MS, WindowDriver
 
 
@@ -116,3 +119,19 @@ def test_folder_dropped_on_a_dead_engine_takes_the_notice_away(
     qtbot.waitUntil(
         lambda: session.candidate is not None and bool(session.candidate.plans), timeout=START_MS
     )
+
+
+def test_model_that_rested_is_unloaded_told_and_loaded_again_by_a_click(
+    qtbot: QtBot, start_window: StartWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle_unload, "MS_PER_MINUTE", 100)
+    window = start_window(["one"])
+    program = window.program
+    program.settings.change(unload_after_min=1)
+    qtbot.waitUntil(lambda: "gave its memory back" in program.window.notice.text())
+    qtbot.waitUntil(lambda: program.session.stage in (Stage.IDLE, Stage.PLANNED), timeout=START_MS)
+    assert now(program.session.loaded) is None
+    program.settings.change(unload_after_min=0)
+    window.click(program.window.notice, ShellWords.LOAD_AGAIN)
+    window.wait_for_stage(Stage.READY)
+    assert "gave its memory back" not in program.window.notice.text()
