@@ -3,10 +3,10 @@ PYTHON ?= $(shell for name in "$$LARDER_PYTHON" python3 python3.13 python3.12 py
 	if [ -n "$$name" ] && "$$name" -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
 	>/dev/null 2>&1; then echo "$$name"; break; fi; done)
 
-.PHONY: run setup test check fix lab deep clean python
+.PHONY: run setup test check fix lab deep installer clean python
 .DEFAULT_GOAL := run
 
-run setup test check fix lab deep clean: python
+run setup test check fix lab deep installer clean: python
 	@"$(PYTHON)" .ci/verb.py $@
 
 bench-%: python

@@ -13,8 +13,8 @@ import side_effects
 import tree
 from console import ROOT, output_of, say
 
-_CODE = ("app", "runtime", "resources", ".ci", "tests", "benchmarks")
-_PACKAGES = ("app", "runtime", "resources", "tests")
+_CODE = ("app", "runtime", "resources", "installers", ".ci", "tests", "benchmarks")
+_PACKAGES = ("app", "runtime", "resources", "installers", "tests")
 _SCRIPTS = (".ci", "benchmarks")
 
 

@@ -1,7 +1,8 @@
 """`make deep`: what takes too long for every change; its dated result is committed.
 
 Longer property tests, the native tests under sanitizers, three jobs on the other Pythons of this
-machine, `make run` on a bare Debian, a window that goes with a large model loaded, and the package.
+machine, `make run` on a bare Debian, a window that goes with a large model loaded, the package, and
+what people download.
 Names after the command choose steps; of the others the result keeps what was found before.
 """
 
@@ -119,6 +120,20 @@ def package() -> dict[str, object]:
     return _verdict({"package": jobs.run_job(job).line()})
 
 
+def installers() -> dict[str, object]:
+    """The packages for Linux: made, then installed, used and removed in a bare system."""
+    if os.geteuid() != 0 or shutil.which("debootstrap") is None:
+        return {"verdict": "nothing to run", "why": "needs Debian, root and debootstrap"}
+    making: list[str | Path] = [sys.executable, ROOT / ".ci" / "verb.py", "installer", "linux"]
+    run(making, "The packages could not be made")
+    status, text = output_of([sys.executable, "-m", "installers.try_linux", ROOT / "dist"])
+    start = text.find("{")
+    if start < 0:
+        raise CommandError(f"The packages could not be tried ({status}): {text.strip()[-300:]}")
+    found: dict[str, object] = json.loads(text[start:])
+    return found
+
+
 def _verdict(outcomes: dict[str, str]) -> dict[str, object]:
     """Passed where no closing line counts a failure, of those that ran."""
     ran = [line for line in outcomes.values() if not line.startswith(_NOT_RUN)]
@@ -135,6 +150,7 @@ STEPS: dict[str, Callable[[], dict[str, object]]] = {
     "leaving": leaving,
     "appearance": appearance,
     "package": package,
+    "installers": installers,
 }
 
 

@@ -61,16 +61,22 @@ def install(pip: Sequence[str | Path], constraints: Path) -> None:
     """
     build = meant()
     command: list[str | Path] = [*pip, "--no-deps", "-c", constraints, "torch"]
-    python = pip[0]
-    served = _served(python, constraints)
+    source = source_for(build, pip[0], constraints)
     failure = f"torch for {build} could not be installed"
-    if build in ("any", served):
+    if not source:
         run(command, failure)
         return
-    source = tomllib.loads(SOURCES.read_text(encoding="utf-8"))["torch"][build]["source"]
-    say(f"pip serves torch for {served} here, and the one for {build} is meant: using {source}")
+    say(f"pip serves another torch here than the one for {build}, which is meant: using {source}")
     hint = "" if build == "cpu" else "; LARDER_TORCH=cpu goes on without the graphics card"
     run([*command, "-i", source], failure + hint)
+
+
+def source_for(build: str, python: str | Path, constraints: Path) -> str:
+    """The address that a build of torch comes from; empty where pip serves it as configured."""
+    if build in ("any", _served(python, constraints)):
+        return ""
+    known = tomllib.loads(SOURCES.read_text(encoding="utf-8"))["torch"]
+    return str(known[build]["source"])
 
 
 def _served(python: str | Path, constraints: Path) -> str:

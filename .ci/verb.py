@@ -7,11 +7,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import environments
 import setup
 import start
+import torch_build
 from console import ROOT, CommandError, say
+
+_KINDS = {"win32": "windows", "darwin": "macos"}
 
 
 def _setup() -> int:
@@ -32,6 +36,15 @@ def _test() -> int:
     """Every test job."""
     setup.everything()
     return _within("jobs.py", *sys.argv[2:])
+
+
+def _installer() -> int:
+    """What a person downloads, for this platform or the named one."""
+    python = setup.everything(window=False)
+    kind = sys.argv[2:] or [_KINDS.get(sys.platform, "linux")]
+    command: list[str | Path] = [python, "-m", "installers", *kind]
+    source = torch_build.source_for("cpu", python, environments.CONSTRAINTS)
+    return subprocess.call([*command, "--torch-source", source], cwd=ROOT)
 
 
 def _clean() -> int:
@@ -61,6 +74,7 @@ VERBS: dict[str, Callable[[], int]] = {
     "fix": lambda: _within("check.py", "--fix"),
     "lab": lambda: _bench("lab"),
     "deep": lambda: _within("deep.py"),
+    "installer": _installer,
     "clean": _clean,
 }
 

@@ -13,6 +13,7 @@ from app.text import languages, start_words
 from app.text.translate import use_translations
 
 EXIT_INTERRUPTED = 130
+EXIT_FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,9 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from app.state.folders import app_folders
 
     _speak(os.environ)
-    crash_log = early.keep_crash_log(app_folders(os.environ).crash_log)
-    problem = "" if options.terminal else display_problem(os.environ)
+    log_path = app_folders(os.environ).crash_log
+    crash_log = early.keep_crash_log(log_path)
     try:
+        problem = "" if options.terminal else display_problem(os.environ)
         if problem:
             _say(start_words.no_screen(problem))
         if options.terminal or problem:
@@ -44,6 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         # Ctrl+C while the window is only being imported; later it closes the window.
         return EXIT_INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the entry point; started by an icon there is no terminal
+        from app.last_words import tell_of_failure
+
+        tell_of_failure(error, log_path)
+        return EXIT_FAILED
     finally:
         if crash_log is not None:
             early.close_crash_log(crash_log)

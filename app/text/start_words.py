@@ -20,3 +20,32 @@ def no_demo(folder: str) -> str:
     return tr(
         "There is no demo model in {folder}. Name a model with --folder, or run: make setup"
     ).format(folder=folder)
+
+
+def failed_title() -> str:
+    """Name the dialog that tells of a program that could not go on."""
+    return tr("Larder could not go on")
+
+
+def failed(reason: str, log: str) -> str:
+    """Say that the window could not be opened, or broke, and what to do."""
+    text = tr(
+        "Larder ran into an error and had to close. Your chats and models are untouched.\n\n"
+        "Start it again; if that does not help, install it again.\n\n{reason}"
+    ).format(reason=reason)
+    return f"{text}\n\n{_more_in(log)}" if log else text
+
+
+def crashed(number: int, log: str) -> str:
+    """Say that the system ended the program, and what to do."""
+    text = tr(
+        "Larder was ended by a fault (signal {number}). Your chats and models are untouched.\n\n"
+        "Start it again; if that happens each time, update the driver of your graphics card, or "
+        "install Larder again."
+    ).format(number=number)
+    return f"{text}\n\n{_more_in(log)}"
+
+
+def _more_in(log: str) -> str:
+    """Say where details are."""
+    return tr("Details are in {log}").format(log=log)

@@ -1,0 +1,69 @@
+"""`python -m installers KIND`: makes what a person downloads, and tells what takes room."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from installers import pack
+from installers.description import ROOT, Description, RecipeError, read
+from installers.linux import deb, folder, onefile
+
+_BUILT = ROOT / "build" / "installers"
+
+
+def main(arguments: list[str]) -> int:
+    """Run one recipe; what goes wrong is one sentence on the error stream."""
+    options = _parse(arguments)
+    try:
+        KINDS[options.kind](read(), options)
+    except RecipeError as error:
+        sys.stderr.write(f"larder: {error}\n")
+        return 1
+    return 0
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="installers", description=__doc__)
+    parser.add_argument("kind", choices=sorted(KINDS))
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where the files go")
+    parser.add_argument("--build", type=Path, default=_BUILT, help="where they are made")
+    parser.add_argument("--demo", type=Path, default=ROOT / "build" / "demo" / "larder-demo")
+    parser.add_argument("--torch-source", default="", help="the index torch comes from")
+    return parser.parse_args(arguments)
+
+
+def _linux(description: Description, options: argparse.Namespace) -> None:
+    """The folder archive, the Debian package and the one-file program, all of one tree."""
+    pack.need("apt-get", "dpkg-deb", "patchelf", "strip", "gcc", "xz")
+    sources = folder.Sources(options.build / "cache", options.demo, options.torch_source)
+    stem = f"{description.stem}-linux-x86_64"
+    tree = options.build / stem
+    glibc = folder.build(description, sources, tree)
+    taken = pack.room(tree)
+    options.out.mkdir(parents=True, exist_ok=True)
+    archive = options.out / f"{stem}.tar.xz"
+    plain = options.build / f"{stem}.tar"
+    pack.tar(tree, plain, stem)
+    pack.compress(plain, archive)
+    plain.unlink()
+    single = options.out / f"{stem}.run"
+    onefile.build(description, archive, options.build, single)
+    package = options.out / f"{description.name}_{description.version}_amd64.deb"
+    deb.build(description, tree, glibc, options.build, package)
+    made = [archive, single, package]
+    pack.check_sizes(sum(taken.values()), made)
+    pack.write_checksums(options.out)
+    sys.stdout.write(f"{pack.table(taken)}\n\nneeds a C library from {glibc} on\n")
+    for path in made:
+        sys.stdout.write(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB to download\n")
+
+
+KINDS: dict[str, Callable[[Description, argparse.Namespace], None]] = {
+    "linux": _linux,
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""The folder archive, the Debian package and the one-file program for Linux."""

@@ -1,0 +1,161 @@
+"""The tree that all packages for Linux hold: it runs from wherever it lies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from installers import icons, licences, wheels
+from installers.description import Description, RecipeError
+from installers.linux import debian_files, libraries
+
+PACKAGES = Path("python") / "lib" / debian_files.PYTHON / "dist-packages"
+_LAUNCHER = Path(__file__).with_name("launcher.c")
+_DESKTOP = """\
+[Desktop Entry]
+Type=Application
+Name={title}
+GenericName=Language models on this PC
+Comment={summary}
+Exec={program}
+Icon={icon}
+Terminal=false
+Categories=Utility;Science;ArtificialIntelligence;
+Keywords=chat;model;AI;offline;
+StartupNotify=true
+StartupWMClass=larder
+"""
+_README = """\
+{title} {version}
+
+Double-click "larder" to open the window. Nothing has to be installed, and the folder may lie
+anywhere, also where it cannot be written to. To remove {title}, delete the folder.
+
+Chats and settings are kept in .local/share/larder and .config/larder of your home folder, logs in
+.local/state/larder; delete those too if you want nothing left. Models stay where they are.
+
+In a terminal: ./larderctl --help
+
+The licences of everything inside are in the folder "licences".
+"""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where a recipe keeps what it fetches, and what it is given."""
+
+    cache: Path
+    demo: Path
+    torch_source: str = ""
+
+
+def build(description: Description, sources: Sources, tree: Path) -> str:
+    """Make the tree anew; return the version of the C library that it needs at least."""
+    if tree.exists():
+        shutil.rmtree(tree)
+    tree.mkdir(parents=True)
+    debs = debian_files.fetch(sources.cache / "debian")
+    found = wheels.fetch(description, wheels.LINUX, sources.cache / "wheels", sources.torch_source)
+    own = wheels.build_own(sources.cache / "own")
+    debian_files.lay_out(debs, tree)
+    packages = tree / PACKAGES
+    wheels.unpack([own, *found], packages, "linux")
+    _add_demo(sources.demo, packages)
+    strip(packages)
+    libraries.drop_unwanted_qt(packages)
+    libraries.lend_to_qt(tree, packages)
+    others = [_debian_component(deb) for deb in debs]
+    licences.collect(description, packages, tree / "licences", others)
+    _launcher(tree)
+    _desktop_files(description, tree, sources.cache / "icons")
+    compile_modules(tree)
+    libraries.check(tree)
+    return libraries.oldest_glibc(tree)
+
+
+def _add_demo(demo: Path, packages: Path) -> None:
+    """Put the demo model where the program looks for it."""
+    if not (demo / "config.json").exists():
+        raise RecipeError(f"There is no demo model in {demo}; make setup builds it.")
+    shutil.copytree(demo, packages / "resources" / "demo" / "larder-demo")
+    for path in (packages / "resources" / "demo" / "larder-demo").iterdir():
+        path.chmod(0o644)
+
+
+def _debian_component(deb: Path) -> licences.Component:
+    """A Debian package as the About page lists it."""
+    name, version, _architecture = deb.stem.split("_")
+    text = f"{name}/copyright"
+    return licences.Component(name, version.replace("%3a", ":"), "see its text", (text,))
+
+
+def strip(packages: Path) -> None:
+    """Take the symbols that only debuggers read out of the large files, which still have them."""
+    large = (*(packages / "torch" / "lib").glob("libtorch*.so"), *packages.glob("runtime/native/*"))
+    for path in large:
+        if not libraries.is_native(path):
+            continue
+        thin = path.with_suffix(".thin")
+        done = subprocess.run(
+            ["strip", "--strip-unneeded", "-o", str(thin), str(path)],
+            capture_output=True,
+            check=True,
+        )
+        if done.stderr:  # strip warns where what patchelf wrote would be damaged
+            thin.unlink()
+        else:
+            thin.replace(path)
+
+
+def _launcher(tree: Path) -> None:
+    """Compile the program to start, and the terminal's name for it."""
+    target = tree / "larder"
+    flags = ["-O2", "-Wall", "-Werror", "-no-pie", "-s", "-Wl,--build-id=none"]
+    command = ["gcc", *flags, "-o", str(target), _LAUNCHER.name]
+    if subprocess.run(command, cwd=_LAUNCHER.parent, check=False).returncode != 0:
+        raise RecipeError("The launcher does not compile; gcc's own words stand above.")
+    (tree / "larderctl").symlink_to("larder")
+
+
+def desktop_entry(description: Description, program: str, icon: str) -> str:
+    """The entry of the start menu."""
+    return _DESKTOP.format(
+        title=description.title, summary=description.summary, program=program, icon=icon
+    )
+
+
+def _desktop_files(description: Description, tree: Path, scratch: Path) -> None:
+    """Icons, the menu's entry and a page to read."""
+    share = tree / "share"
+    for size, path in icons.draw(description.icon, scratch).items():
+        place = share / "icons" / "hicolor" / f"{size}x{size}" / "apps" / "larder.png"
+        place.parent.mkdir(parents=True)
+        shutil.copyfile(path, place)
+    drawing = share / "icons" / "hicolor" / "scalable" / "apps" / "larder.svg"
+    drawing.parent.mkdir(parents=True)
+    shutil.copyfile(description.icon, drawing)
+    entry = desktop_entry(description, "larder", "larder")
+    (share / "applications").mkdir()
+    (share / "applications" / "larder.desktop").write_text(entry, encoding="utf-8")
+    text = _README.format(title=description.title, version=description.version)
+    (tree / "README.txt").write_text(text, encoding="utf-8")
+
+
+def compile_modules(tree: Path) -> None:
+    """Compile every module, without a word of where the tree lay and of when that was."""
+    python = tree / "python" / "bin" / debian_files.PYTHON
+    library = tree / "python" / "lib" / debian_files.PYTHON
+    command = [str(python), "-E", "-m", "compileall", "-q", "-j", "1"]
+    command += ["--invalidation-mode", "unchecked-hash", "-s", str(library), str(library)]
+    environment = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
+    environment["PYTHONHASHSEED"] = "0"
+    # torch brings templates that are no Python yet; what matters is compiled or found missing.
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)
+    for module in ("app/main.py", "runtime/service/__main__.py", "torch/__init__.py"):
+        place = tree / PACKAGES / module
+        made = place.parent / "__pycache__" / f"{place.stem}.cpython-311.pyc"
+        if not made.exists():
+            raise RecipeError(f"{module} was not compiled; run compileall by hand to see why.")

@@ -1,0 +1,111 @@
+"""A tree made into one file, the same bytes every time; checksums; what takes room."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from installers.description import RecipeError
+
+MOMENT_S = 1_577_836_800
+"""When every packed file was changed last, in seconds of the calendar: the start of 2020."""
+MAX_DOWNLOAD_BYTES = 420_000_000
+MAX_DISK_BYTES = 1_200_000_000
+
+
+def tar(tree: Path, target: Path, prefix: str) -> None:
+    """Write a tree as a tar file in a fixed order, owned by nobody in particular."""
+    with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
+        for path in [tree, *sorted(tree.rglob("*"))]:
+            name = f"{prefix}/{path.relative_to(tree).as_posix()}".removesuffix("/.")
+            entry = archive.gettarinfo(str(path), name)
+            entry.uid = entry.gid = 0
+            entry.uname = entry.gname = "root"
+            entry.mtime = MOMENT_S
+            if entry.islnk():
+                raise RecipeError(f"{path} is a hard link; copy it.")
+            entry.mode = 0o777 if entry.issym() else 0o755 if path.stat().st_mode & 0o100 else 0o644
+            if entry.isreg():
+                with path.open("rb") as file:
+                    archive.addfile(entry, file)
+            else:
+                archive.addfile(entry)
+
+
+def compress(source: Path, target: Path) -> None:
+    """Compress a file with xz in blocks of 64 MiB, the same on any number of cores."""
+    command = ["xz", "-3", "--block-size=64MiB", "-T2", "--stdout", str(source)]
+    with target.open("wb") as file:
+        if subprocess.run(command, stdout=file, check=False).returncode != 0:
+            raise RecipeError(f"xz could not write {target.name}; is the disk full?")
+
+
+def checksum(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_checksums(folder: Path) -> Path:
+    """Write the checksums of all files of a folder, in the form that sha256sum reads."""
+    target = folder / "SHA256SUMS"
+    files = [path for path in sorted(folder.iterdir()) if path.is_file() and path != target]
+    lines = [f"{checksum(path)}  {path.name}\n" for path in files]
+    target.write_text("".join(lines), encoding="utf-8")
+    return target
+
+
+def room(tree: Path) -> dict[str, int]:
+    """Bytes of the files of a tree by part: packages by name, the rest by folder."""
+    taken: dict[str, int] = {}
+    for path in tree.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            part = _part(path.relative_to(tree).parts)
+            taken[part] = taken.get(part, 0) + path.stat().st_size
+    return dict(sorted(taken.items(), key=lambda item: -item[1]))
+
+
+def _part(parts: tuple[str, ...]) -> str:
+    """The part of the tree that a file is counted with."""
+    if "larder-demo" in parts:
+        return "demo model"
+    for mark in ("dist-packages", "packages"):
+        if mark in parts:
+            top = parts[parts.index(mark) + 1]
+            name = top.removesuffix(".libs").partition("-")[0].removesuffix(".py").lower()
+            return "Larder itself" if name in ("app", "runtime", "resources", "larder") else name
+    return "Python and its libraries" if parts[0] == "python" else parts[0]
+
+
+def table(taken: dict[str, int], rows: int = 12) -> str:
+    """What takes room, as a Markdown table with the smaller parts in one row."""
+    lines = ["| part | MB |", "|---|---|"]
+    shown = list(taken.items())[:rows]
+    lines += [f"| {name} | {size / 1e6:.1f} |" for name, size in shown]
+    rest = sum(taken.values()) - sum(size for _, size in shown)
+    lines += [f"| everything else | {rest / 1e6:.1f} |"]
+    lines += [f"| **all** | **{sum(taken.values()) / 1e6:.1f}** |"]
+    return "\n".join(lines)
+
+
+def check_sizes(tree_bytes: int, files: Iterable[Path]) -> None:
+    """Raise ``RecipeError`` where something is larger than was promised."""
+    if tree_bytes > MAX_DISK_BYTES:
+        raise RecipeError(f"The tree takes {tree_bytes / 1e6:.0f} MB of 1200; cut more.")
+    for path in files:
+        size = path.stat().st_size
+        if size > MAX_DOWNLOAD_BYTES:
+            raise RecipeError(f"{path.name} has {size / 1e6:.0f} MB of 420; cut more.")
+
+
+def need(*programs: str) -> None:
+    """Raise ``RecipeError`` where a program that a recipe starts is not installed."""
+    missing = [name for name in programs if shutil.which(name) is None]
+    if missing:
+        raise RecipeError(
+            f"This recipe needs {', '.join(missing)}; install it with the package manager."
+        )

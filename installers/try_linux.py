@@ -1,0 +1,344 @@
+"""The packages for Linux tried as a person would: in a bare Debian, as a user, without network.
+
+`python -m installers.try_linux dist` needs root, debootstrap, unshare, Xvfb and xdotool. What is
+shown stays on a virtual screen of this machine; the bare system reaches it through its socket. Each
+way of installing is started, asked a question with keys, closed, and removed; then the bare system
+is compared with what it was before. Also called by `make deep`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from installers.description import Description, RecipeError, read
+from installers.pack import need
+
+_PROGRAMS = ("debootstrap", "unshare", "mount", "chroot", "Xvfb", "xdotool", "tar")
+_APART = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
+_RELEASE = "bookworm"
+_SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_QUESTION = "What is the capital of France?"
+_ANSWER = "Paris"
+_USER_ID = 4321
+_MAX_WAIT_S = 240.0
+_LOOK_S = 0.2
+HOMES = ("home/Jo Müller", "home/Анна Петрова", "home/王 小明")
+"""Homes of users with spaces, Cyrillic and Chinese in their names."""
+
+
+def main(arguments: list[str]) -> int:
+    """Try the packages of a folder; print what came of it."""
+    try:
+        found = try_out(Path(arguments[0] if arguments else "dist").absolute())
+    except RecipeError as error:
+        sys.stderr.write(f"larder: {error}\n")
+        return 1
+    sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    return 0 if found["verdict"] == "passed" else 1
+
+
+def try_out(dist: Path) -> dict[str, object]:
+    """Try each package in a bare system made for the occasion."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        raise RecipeError("The packages are tried by root on Linux alone, in a bare system.")
+    need(*_PROGRAMS)
+    description = read()
+    with tempfile.TemporaryDirectory(prefix="larder-try-") as scratch:
+        root = Path(scratch) / "root"
+        _bare(root)
+        with Screen(Path(scratch)) as screen:
+            trial = Trial(description, dist, root, screen)
+            results = {
+                "deb": _told(trial.deb),
+                "folder": _told(trial.folder),
+                "one file": _told(trial.one_file),
+            }
+    good = all("failed" not in one for one in results.values())
+    return {"verdict": "passed" if good else "failed", **results}
+
+
+def _told(step: Callable[[], dict[str, object]]) -> dict[str, object]:
+    """What a step found, or why it failed."""
+    try:
+        return step()
+    except RecipeError as error:
+        return {"failed": str(error)}
+
+
+def _bare(root: Path) -> None:
+    """Make a bare Debian with a way to its packages."""
+    _must(["debootstrap", "--variant=minbase", _RELEASE, str(root)], "debootstrap failed")
+    shutil.copyfile("/etc/resolv.conf", root / "etc" / "resolv.conf")
+    (root / "tmp" / ".X11-unix").mkdir(parents=True, exist_ok=True)
+
+
+def _must(command: list[str], failure: str) -> str:
+    """Output of a command that has to succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode != 0:
+        raise RecipeError(f"{failure}: {' '.join((done.stdout + done.stderr).split()[-40:])}")
+    return done.stdout
+
+
+class Screen:
+    """A virtual screen of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "screen.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.number = ""
+
+    def __enter__(self) -> Self:
+        reader, writer = os.pipe()
+        command = ["Xvfb", "-displayfd", str(writer), "-screen", "0", "1280x900x24", "-nolisten"]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*command, "tcp", "-ac"], pass_fds=[writer], stdout=log, stderr=log
+            )
+        os.close(writer)
+        with os.fdopen(reader) as told:
+            self.number = told.readline().strip()
+        if not self.number:
+            raise RecipeError("Xvfb does not start; see whether it is whole.")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+    def keys(self, *words: str) -> str:
+        """Run xdotool on this screen; empty where it finds nothing."""
+        environment = {**os.environ, "DISPLAY": f":{self.number}"}
+        done = subprocess.run(
+            ["xdotool", *words], env=environment, capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip()
+
+
+@dataclass
+class Trial:
+    """One bare system, in which the packages are tried one after another."""
+
+    description: Description
+    dist: Path
+    root: Path
+    screen: Screen
+    _count: int = field(default=0)
+
+    def deb(self) -> dict[str, object]:
+        """Install with apt, chat, remove, and compare the system with what it was."""
+        name = self.description.name
+        package = f"{name}_{self.description.version}_amd64.deb"
+        shutil.copyfile(self.dist / package, self.root / "tmp" / package)
+        _must(self._inside(["apt-get", "-qq", "update"], net=True), "apt-get update failed")
+        # What it depends on belongs to the system, so it is there before things are compared.
+        fields = _must(["dpkg-deb", "-f", str(self.dist / package), "Depends", "Recommends"], "")
+        _must(
+            self._inside(["apt-get", "-qq", "-y", "--no-install-recommends", "install",
+                          *_first_choices(fields)], net=True),
+            "what the package depends on cannot be installed",
+        )  # fmt: skip
+        before = self._files()
+        _must(self._inside(["dpkg", "-i", f"/tmp/{package}"]), "the package cannot be installed")
+        found = self._chat(["/usr/bin/larder"], HOMES[0], is_read_only=True)
+        told = _must(self._inside(["/usr/bin/larderctl", "--version"]), "larderctl does not start")
+        _must(self._inside(["dpkg", "--purge", name]), "the package cannot be removed")
+        return {**found, "version": told.strip(), "left": self._compare(before, HOMES[0])}
+
+    def folder(self) -> dict[str, object]:
+        """Unpack into a folder with a name in two scripts, closed to writing; chat, delete."""
+        place = self.root / "opt" / "мои программы 程序"
+        place.mkdir(parents=True)
+        before = self._files()
+        stem = f"{self.description.stem}-linux-x86_64"
+        archive = self.dist / f"{stem}.tar.xz"
+        _must(["tar", "-xJf", str(archive), "-C", str(place)], "the archive cannot be unpacked")
+        inside = f"/opt/{place.name}/{stem}"
+        found = self._chat([f"{inside}/larder"], HOMES[1], is_read_only=True)
+        shutil.rmtree(place / stem)
+        return {**found, "left": self._compare(before, HOMES[1])}
+
+    def one_file(self) -> dict[str, object]:
+        """Start the one file twice, the second time without unpacking; chat, delete."""
+        name = f"{self.description.stem}-linux-x86_64.run"
+        before = self._files()
+        downloads = self.root / HOMES[2] / "下载"
+        downloads.mkdir(parents=True)
+        shutil.copy2(self.dist / name, downloads / name)
+        command = [f"/{HOMES[2]}/下载/{name}"]
+        first = self._chat(command, HOMES[2])
+        (place,) = (self.root / HOMES[2] / ".cache" / "larder" / "program").iterdir()
+        made = place.stat().st_ctime_ns
+        second = self._chat(command, HOMES[2])
+        if place.stat().st_ctime_ns != made:
+            raise RecipeError("The second start unpacked again.")
+        shutil.rmtree(self.root / HOMES[2] / ".cache")
+        shutil.rmtree(downloads)
+        return {
+            **second, "first_start_s": first["start_s"], "left": self._compare(before, HOMES[2]),
+        }  # fmt: skip
+
+    def _chat(
+        self, command: list[str], home: str, *, is_read_only: bool = False
+    ) -> dict[str, object]:
+        """Start as a user without network, ask by keys, wait for the answer, close."""
+        self._count += 1
+        folder = self.root / home
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.chown(folder, _USER_ID, _USER_ID)
+        log = self.root / "tmp" / f"started-{self._count}.log"
+        words = self._inside(command, home=home, is_read_only=is_read_only)
+        started_s = time.monotonic()
+        with log.open("wb") as out:
+            program = subprocess.Popen(words, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+        try:
+            window = self._wait(
+                program, log, "a window", lambda: self.screen.keys(
+                    "search", "--onlyvisible", "--name", f"^{self.description.title}$"
+                ).partition("\n")[0],
+            )  # fmt: skip
+            start_s = time.monotonic() - started_s
+            chats = folder / ".local" / "share" / self.description.name / "chats.db"
+            self.screen.keys("windowfocus", window)
+            self.screen.keys("type", "--delay", "20", _QUESTION)
+            asked = self._wait(program, log, "a question", lambda: self._ask(chats))
+            answer = self._wait(program, log, "an answer", lambda: _answer(chats))
+        finally:
+            self._close(program, home)
+        if _ANSWER not in answer:
+            raise RecipeError(f"The answer to {asked!r} was {answer!r}.")
+        return {"start_s": round(start_s, 2), "answer": answer, "exit_status": program.returncode}
+
+    def _ask(self, chats: Path) -> str:
+        """Press Enter until the question is in the chat: the model may still be loading."""
+        found = _message(chats, "user")
+        if not found:
+            self.screen.keys("key", "Return")
+        return found
+
+    def _wait(
+        self, program: subprocess.Popen[bytes], log: Path, what: str, look: Callable[[], str]
+    ) -> str:
+        """Wait until something is found."""
+        until_s = time.monotonic() + _MAX_WAIT_S
+        while time.monotonic() < until_s:
+            found = look()
+            if found:
+                return found
+            if program.poll() is not None:
+                break
+            time.sleep(_LOOK_S)
+        said = " ".join(log.read_text(encoding="utf-8", errors="replace").split()[-60:])
+        raise RecipeError(f"There was no {what} (status {program.poll()}): {said}")
+
+    @staticmethod
+    def _close(program: subprocess.Popen[bytes], home: str) -> None:
+        """Ask the program of that home to end, as a session that closes does."""
+        mark = f"HOME=/{home}".encode()
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                is_launcher = (folder / "exe").readlink().name == "larder"
+                is_there = mark in (folder / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if is_there and is_launcher:
+                os.kill(int(folder.name), signal.SIGTERM)
+        try:
+            program.wait(60)
+        except subprocess.TimeoutExpired as error:
+            program.kill()
+            raise RecipeError("The program did not close when it was asked to.") from error
+
+    def _inside(
+        self, command: list[str], *, home: str = "", is_read_only: bool = False, net: bool = False
+    ) -> list[str]:
+        """The words that run a command in the bare system: as root, or as a user with a home."""
+        root = str(self.root)
+        mounts = []
+        if is_read_only:
+            mounts += [["mount", "--bind", root, root]]
+            mounts += [
+                ["mount", "--bind", path, path] for path in (f"{root}/{home}", f"{root}/tmp")
+            ]
+            mounts += [["mount", "-o", "remount,ro,bind", root]]
+        mounts += [["mount", "-t", "proc", "proc", f"{root}/proc"]]
+        mounts += [["mount", "--rbind", "/dev", f"{root}/dev"]]
+        if home:
+            mounts += [["mount", "--bind", "/tmp/.X11-unix", f"{root}/tmp/.X11-unix"]]
+        variables = {"PATH": _SEARCHED, "LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+        enter = ["chroot"]
+        if home:
+            variables |= {"HOME": f"/{home}", "DISPLAY": f":{self.screen.number}"}
+            enter += [f"--userspec={_USER_ID}:{_USER_ID}"]
+        told = [f"{name}={value}" for name, value in variables.items()]
+        program = ["exec", *enter, root, "env", "-i", *told, *command]
+        lines = "\n".join(["set -e", *(shlex.join(words) for words in (*mounts, program))])
+        return [*_APART, *([] if net else ["--net"]), "sh", "-c", lines]
+
+    def _files(self) -> set[str]:
+        """Every path of the bare system that a package could leave behind."""
+        passed = ("proc", "dev", "sys", "tmp", "run")
+        return {
+            path.relative_to(self.root).as_posix()
+            for top in self.root.iterdir()
+            if top.name not in passed
+            for path in [top, *([] if top.is_symlink() else top.rglob("*"))]
+        }
+
+    def _compare(self, before: set[str], home: str) -> list[str]:
+        """What is new, of the person's own files only the folders' names."""
+        new = self._files() - before
+        own = {path for path in new if path.startswith(home)}
+        outside = sorted(new - own - {"var/lib/dpkg/available"})
+        unexpected = [
+            path for path in outside if not path.startswith(("var/cache/", "var/log/", "var/lib/"))
+        ]
+        if unexpected:
+            raise RecipeError(f"{', '.join(unexpected[:10])} was left behind.")
+        kept = {path for path in own if path.endswith("/larder")}
+        return sorted(path.removeprefix(f"{home}/") for path in kept)
+
+
+def _first_choices(fields: str) -> list[str]:
+    """The packages that dpkg's fields name, of alternatives those that Debian 12 has."""
+    line = next(line for line in fields.splitlines() if line.startswith("Depends: "))
+    wanted = line.removeprefix("Depends: ").split(", ")
+    return [choice.split(" | ")[-1].split(" (")[0] for choice in wanted]
+
+
+def _message(chats: Path, role: str) -> str:
+    """The newest finished message of a role."""
+    if not chats.exists():
+        return ""
+    try:
+        with sqlite3.connect(f"file:{chats}?mode=ro", uri=True) as database:
+            row = database.execute(
+                "SELECT text FROM messages WHERE role = ? AND ending != 'growing' "
+                "ORDER BY message_id DESC", (role,),
+            ).fetchone()  # fmt: skip
+    except sqlite3.OperationalError:
+        return ""
+    return str(row[0]) if row else ""
+
+
+def _answer(chats: Path) -> str:
+    """The newest finished answer."""
+    return _message(chats, "assistant")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
