@@ -69,7 +69,7 @@ class DiscoverView(QWidget):
         column.addWidget(self._error)
         column.addLayout(self._list)
         column.addStretch(1)
-        area = scrolling(inside)
+        area = scrolling(inside, DiscoverWords.DISCOVER)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         left = QVBoxLayout()
         left.setSpacing(metrics.GAP)

@@ -8,6 +8,7 @@ from app.state.downloads import DownloadItem, DownloadStage
 from app.text import phrases
 from app.text.discover_words import DiscoverWords, card_lines, download_button, download_line
 from app.text.errors import sentence
+from app.text.words import ModelWords
 from app.theme import metrics
 from app.theme.palette import Palette
 from app.views.pieces import Card, button, clear_layout, label, scrolling
@@ -59,7 +60,7 @@ class HubModelView(QWidget):
             column.addWidget(part)
         column.addLayout(self._plans)
         column.addStretch(1)
-        area = scrolling(inside)
+        area = scrolling(inside, ModelWords.THIS_MODEL)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         foot = QHBoxLayout()
         foot.addWidget(self._progress, 1)

@@ -78,7 +78,7 @@ class SettingsView(QWidget):
         self._column.addLayout(foot)
         self._column.addStretch(1)
         page = QWidget()
-        outside = QHBoxLayout(page)
+        self._outside = outside = QHBoxLayout(page)
         outside.setContentsMargins(
             metrics.PAGE_MARGIN, 14, metrics.PAGE_MARGIN, metrics.PAGE_MARGIN
         )
@@ -98,7 +98,7 @@ class SettingsView(QWidget):
         """Bring the list of keys into view."""
         self.keys.setFocus(Qt.FocusReason.ShortcutFocusReason)
         # Its place is known once the page has been laid out.
-        self._scroll.widget().layout().activate()
+        self._outside.activate()
         self._scroll.ensureWidgetVisible(self.keys)
 
     def _card(self, heading: str) -> SettingGrid:

@@ -34,7 +34,8 @@ def problems(window: QWidget, page: QWidget) -> list[str]:
         for area in page.findChildren(QScrollArea)
         if area.isVisibleTo(window)
         and not isinstance(area, TableView)
-        and area.widget().width() > area.viewport().width()
+        and (inside := area.widget()) is not None
+        and inside.width() > area.viewport().width()
     ]
     if (ratio := _plain_ratio(image, _area(window, page))) > MAX_PLAIN_RATIO:
         found.append(f"empty: {ratio:.1%} of the page is one colour")

@@ -59,7 +59,7 @@ def test_pages_are_drawn_whole_and_legibly(
     driver.wait_for_answer()
     for page in pages:
         window.show_page(page)
-        driver.qtbot.waitUntil(lambda page=page: window.page(page).isVisible())
+        driver.qtbot.waitUntil(window.page(page).isVisible)
         found: list[str] = ["not looked at yet"]
 
         def is_good(page: Page = page, found: list[str] = found) -> bool:
