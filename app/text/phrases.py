@@ -113,7 +113,13 @@ def plan_line(plan: PlacementPlan) -> str:
         else ModelWords.WRITES_NOTHING
     )
     exact = ModelWords.EXACT_LINE if plan.is_exact else ModelWords.NOT_EXACT_LINE
-    return DOT.join(part for part in (tiers_line(plan.tiers), writes, exact) if part)
+    per_token = plan.forecast.joules_per_token if plan.forecast is not None else 0.0
+    costs = (
+        tr("about {energy} per 1000 tokens").format(energy=energy(1000 * per_token))
+        if per_token
+        else ""
+    )
+    return DOT.join(part for part in (tiers_line(plan.tiers), writes, exact, costs) if part)
 
 
 def ram_budget_line(plan: PlacementPlan) -> str:

@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QRadioButton
 
 from app.text import phrases
-from app.text.errors import sentence
+from app.text.errors import reason_text, sentence
 from app.text.words import ModelWords
 from app.theme.palette import Palette
 from app.views.pieces import Card, label, set_look
@@ -55,6 +55,10 @@ class PlanCard(Card):
             )
             self.body.addWidget(self._bar)
             self.body.addWidget(label(text, "dim", is_wrapping=True))
+            if is_recommended and plan.recommended_because:
+                because = " ".join(map(reason_text, plan.recommended_because))
+                self.body.addWidget(label(because, "dim", is_wrapping=True))
+                text = f"{text}. {because}"
         self._radio.setAccessibleName(f"{self._radio.text()}, {forecast}, {text}")
         set_look(self, "isCurrent", is_chosen)
 

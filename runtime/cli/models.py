@@ -222,12 +222,25 @@ def print_plan(plan_: PlacementPlan, *, is_recommended: bool) -> None:
     if forecast is not None:
         rows.append(
             (
-                "answers at",
+                "prompts at",
                 (
-                    f"{forecast.decode_tokens_per_s_low:.1f} to "
-                    f"{forecast.decode_tokens_per_s_high:.1f} tokens/s ({forecast.basis})"
+                    f"{forecast.prompt_tokens_per_s_low:.0f} to "
+                    f"{forecast.prompt_tokens_per_s_high:.0f} tokens/s"
                 ),
             )
         )
+        rows.append(
+            (
+                "answers at",
+                (
+                    f"{forecast.decode_tokens_per_s_low:.1f} to "
+                    f"{forecast.decode_tokens_per_s_high:.1f}, likely "
+                    f"{forecast.decode_tokens_per_s:.1f} tokens/s ({forecast.basis})"
+                ),
+            )
+        )
+        if forecast.joules_per_token:
+            rows.append(("energy", f"about {forecast.joules_per_token:.2f} J a token, estimated"))
+    rows += [("recommended", reason_sentence(reason)) for reason in plan_.recommended_because]
     rows += [("because", reason_sentence(reason)) for reason in plan_.reasons]
     print_rows(rows, indent="  ")

@@ -85,13 +85,13 @@ def run_of(stats: GenerationStats, setting: Setting, num_lookups: int) -> PastRu
         held_ratio=setting.held_ratio,
         kernels=setting.kernels,
         num_tokens=stats.generated_tokens,
-        modelled_tokens_per_s=_modelled_rate(predicted, stats, num_lookups),
+        modelled_tokens_per_s=modelled_rate(predicted, stats, num_lookups),
         predicted_tokens_per_s=predicted.decode_tokens_per_s,
         measured_tokens_per_s=stats.decode_tokens_per_s,
     )
 
 
-def _modelled_rate(predicted: Forecast, stats: GenerationStats, num_lookups: int) -> float:
+def modelled_rate(predicted: Forecast, stats: GenerationStats, num_lookups: int) -> float:
     """Return what the cost model says for the misses that there were.
 
     So that what is learned of its costs and what is learned of hits are not counted twice.

@@ -5,6 +5,7 @@ What was found by measuring stands in ``cost_constants``.
 
 import dataclasses
 
+from runtime.hardware.energy_terms import Work, assumed_parts
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.plan.history import Experience
 from runtime.plan.hits import HitCurve
@@ -126,6 +127,7 @@ def forecast(
     misses = (1 - hits) * num_lookups
     compute_s = _compute_s(spec, reads, rates, curve.ratio(held.num_in_vram), costs)
     miss_s = costs.miss_s + reads.expert_drive_bytes / rates.drive_bytes_per_s
+    decode_s = compute_s + misses * miss_s
     prompt_s = _prompt_s(spec, reads, rates, held, costs)
     ratio, low, high = 1.0, costs.low_ratio, costs.high_ratio
     few, many = misses * (1 - curve.spread), misses * (1 + curve.spread)
@@ -148,12 +150,30 @@ def forecast(
         drive_bytes_per_token=misses * reads.expert_drive_bytes,
         basis="measured" if experience else "modelled" if is_modelled else "assumed",
         prompt_tokens_per_s=ratio / prompt_s,
-        decode_tokens_per_s=ratio / (compute_s + misses * miss_s),
+        decode_tokens_per_s=ratio / decode_s,
         hit_ratio=hits,
         hits_basis=curve.basis,
         drive_s_per_token=misses * miss_s,
         speed_ratio=ratio,
+        joules_per_token=_joules(reads, rates, num_lookups, misses, ratio / decode_s),
     )
+
+
+def _joules(
+    reads: Reads, rates: Rates, num_lookups: int, misses: float, tokens_per_s: float
+) -> float:
+    """Return the energy of a generated token, all of it assumed; 0 with a card.
+
+    What a card takes is measured where it can be, and nobody knows it before.
+    """
+    if rates.device is not None and rates.device.read_bytes_per_s is not None:
+        return 0.0
+    work = Work(
+        seconds=1 / tokens_per_s,
+        drive_bytes=round(misses * reads.expert_drive_bytes),
+        ram_bytes=reads.dense_bytes + num_lookups * reads.expert_record_bytes,
+    )
+    return sum(part.joules for part in assumed_parts((), work))
 
 
 def _compute_s(

@@ -1,7 +1,6 @@
 """The planner: facts of a model, facts of a PC and budgets to plans with reasons."""
 
 import dataclasses
-from collections.abc import Sequence
 
 from runtime.errors import LarderError, report_of
 from runtime.plan.cost import (
@@ -23,11 +22,12 @@ from runtime.plan.memory import (
 )
 from runtime.plan.placement import Placement, place
 from runtime.plan.reasons import Facts, reasons_of
+from runtime.plan.recommendation import explained
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import ModelReport, PreparedCopy
 from runtime.protocol.plan import PlacementPlan, PlanKind
-from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
+from runtime.protocol.values import Budgets, Forecast, WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.model import ModelSpec
 from runtime.spec.past import NO_PAST, Past
@@ -64,20 +64,7 @@ def plan_model(
         kinds.append(PlanKind.FOUR_BIT)
     hits = curve_of(facts.spec, past.reuse)
     case = _Case(facts, stored_format, machine, budgets, context_tokens, costs, past, hits)
-    return [_plan_kind(case, kind) for kind in kinds]
-
-
-def recommend(plans: Sequence[PlacementPlan]) -> PlanKind | None:
-    """Return the kind to take: the most exact one that stays in RAM, else the fastest."""
-    possible = [plan for plan in plans if plan.problem is None]
-    for plan in possible:
-        if all(share.tier is not Tier.DRIVE for share in plan.tiers):
-            return plan.kind
-    return max(possible, key=_speed).kind if possible else None
-
-
-def _speed(plan: PlacementPlan) -> float:
-    return plan.forecast.decode_tokens_per_s_low if plan.forecast else 0.0
+    return explained([_plan_kind(case, kind) for kind in kinds])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ def reasons_of(facts: Facts) -> list[Reason]:
     """Return the reasons in the order in which a person asks: where, why, what else."""
     return [
         *_device(facts),
+        *_other_devices(facts),
         *_placement(facts),
         *_hits(facts),
         *_experience(facts),
@@ -79,6 +80,18 @@ def _device(facts: Facts) -> list[Reason]:
         vram_bytes=share.num_bytes,
     )
     return [hot, _vram_limit(facts, card)]
+
+
+def _other_devices(facts: Facts) -> list[Reason]:
+    """Name the devices beside the one that plans may use."""
+    card = facts.placement.card
+    if card is None:
+        return []
+    return [
+        _reason(ReasonCode.OTHER_GPU_UNUSED, device=each.name)
+        for each in facts.machine.devices
+        if each.device != card.report.device
+    ]
 
 
 def _vram_limit(facts: Facts, card: Card) -> Reason:

@@ -39,6 +39,14 @@ class ReasonCode(enum.StrEnum):
     HITS_FROM_FAMILY = "hits_from_family"
     HITS_ASSUMED = "hits_assumed"
     RAN_BEFORE = "ran_before"
+    BEST_IN_MEMORY = "best_in_memory"
+    BEST_NEARLY_IN_MEMORY = "best_nearly_in_memory"
+    BEST_BY_SPEED = "best_by_speed"
+    MORE_EXACT_SLOWER = "more_exact_slower"
+    MORE_EXACT_TOO_LARGE = "more_exact_too_large"
+    SMALLER_LESS_EXACT = "smaller_less_exact"
+    ONLY_CHOICE = "only_choice"
+    OTHER_GPU_UNUSED = "other_gpu_unused"
     FASTER_THAN_FORECAST = "faster_than_forecast"
     SLOWER_THAN_FORECAST = "slower_than_forecast"
     SLOWER_THAN_USUAL = "slower_than_usual"
@@ -100,6 +108,8 @@ class PlacementPlan(Value):
     """Expected resident size of the runtime without arenas."""
     forecast: Forecast | None
     reasons: list[Reason]
+    recommended_because: list[Reason] = []
+    """Two reasons if this is the choice to take; else none."""
     problem: ErrorReport | None = None
     device: str = "cpu"
     """Where the dense part and the KV cache lie and are computed, ``cpu`` or a device id.

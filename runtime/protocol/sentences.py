@@ -295,6 +295,28 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
             "Under a plan like this it wrote {tokens_per_s} tokens/s here (answers counted:"
             " {num_answers}); the forecast had been {predicted_tokens_per_s}."
         ),
+        ReasonCode.BEST_IN_MEMORY: (
+            "It is the most exact choice whose experts all stay in memory."
+        ),
+        ReasonCode.BEST_NEARLY_IN_MEMORY: (
+            "It is the most exact choice that hardly waits for the drive."
+        ),
+        ReasonCode.BEST_BY_SPEED: (
+            "All choices wait for the drive, and this one is expected to be the fastest."
+        ),
+        ReasonCode.MORE_EXACT_SLOWER: (
+            "A more exact one would read {bytes_per_token} from the drive for each token and write"
+            " about {tokens_per_s} tokens/s instead of {own_tokens_per_s}."
+        ),
+        ReasonCode.MORE_EXACT_TOO_LARGE: (
+            "A more exact one needs at least {needed_bytes} of RAM, more than it may take now."
+        ),
+        ReasonCode.SMALLER_LESS_EXACT: (
+            "A smaller one would write about {tokens_per_s} tokens/s instead of"
+            " {own_tokens_per_s}, and its answers could differ from those of the published model."
+        ),
+        ReasonCode.ONLY_CHOICE: "It is the only choice that can be loaded.",
+        ReasonCode.OTHER_GPU_UNUSED: "{device} is not used: a plan takes one graphics card.",
         ReasonCode.FASTER_THAN_FORECAST: (
             "This was {percent} % faster than the forecast, {tokens_per_s} tokens/s."
         ),

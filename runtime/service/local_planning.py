@@ -14,7 +14,8 @@ from runtime.hardware.past_runs import PastRuns
 from runtime.hardware.power import EnergyMeter
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
-from runtime.plan.planner import plan_model, recommend
+from runtime.plan.planner import plan_model
+from runtime.plan.recommendation import recommend
 from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.values import Budgets

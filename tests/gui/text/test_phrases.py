@@ -51,6 +51,10 @@ def test_plan_line_says_what_is_written_and_what_it_costs() -> None:
     assert exact.endswith("writes nothing · answers as published")
     eight = plain(phrases.plan_line(some_plan(PlanKind.EIGHT_BIT, needs_prepare=True)))
     assert eight.endswith("writes 100 MiB once · answers nearly as published")
+    costly = msgspec.structs.replace(some_forecast(), joules_per_token=7.2)
+    assert plain(phrases.plan_line(some_plan(forecast=costly))).endswith(
+        "answers as published · about 2.0 Wh per 1000 tokens"
+    )
     budget = plain(phrases.ram_budget_line(some_plan()))
     for amount in ("200 MiB", "250 MiB", "120 MiB", "270 MiB"):
         assert amount in budget

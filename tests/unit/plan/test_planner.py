@@ -8,7 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from runtime.plan.memory import BASE_BYTES, MIN_SLOTS_PER_LAYER
-from runtime.plan.planner import plan_model, recommend
+from runtime.plan.planner import plan_model
+from runtime.plan.recommendation import recommend
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.machine import DeviceReport
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, ReasonCode

@@ -154,8 +154,16 @@ def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
         ReasonCode.VRAM_LIMITED_BY_BUDGET,
         ReasonCode.VRAM_TOO_SMALL,
     }
-    # Those of answers and of what a model did before: test_comparison and test_history.
+    # Those of answers, of what a model did before and of the recommendation have their own tests.
     of_the_past = {
+        ReasonCode.BEST_IN_MEMORY,
+        ReasonCode.BEST_NEARLY_IN_MEMORY,
+        ReasonCode.BEST_BY_SPEED,
+        ReasonCode.MORE_EXACT_SLOWER,
+        ReasonCode.MORE_EXACT_TOO_LARGE,
+        ReasonCode.SMALLER_LESS_EXACT,
+        ReasonCode.ONLY_CHOICE,
+        ReasonCode.OTHER_GPU_UNUSED,
         ReasonCode.HITS_FROM_OWN,
         ReasonCode.HITS_ASSUMED,
         ReasonCode.RAN_BEFORE,
