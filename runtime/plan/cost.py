@@ -126,8 +126,8 @@ def forecast(
     hits = curve.ratio(num_held)
     misses = (1 - hits) * num_lookups
     compute_s = _compute_s(spec, reads, rates, curve.ratio(held.num_in_vram), costs)
-    miss_s = costs.miss_s + reads.expert_drive_bytes / rates.drive_bytes_per_s
-    decode_s = compute_s + misses * miss_s
+    drive_s = _drive_s(spec, reads, rates, misses, costs)
+    decode_s = compute_s + drive_s
     prompt_s = _prompt_s(spec, reads, rates, held, costs)
     ratio, low, high = 1.0, costs.low_ratio, costs.high_ratio
     few, many = misses * (1 - curve.spread), misses * (1 + curve.spread)
@@ -145,18 +145,35 @@ def forecast(
     return Forecast(
         prompt_tokens_per_s_low=low / prompt_s,
         prompt_tokens_per_s_high=high / prompt_s,
-        decode_tokens_per_s_low=low / (compute_s + min(many, num_lookups) * miss_s),
-        decode_tokens_per_s_high=high / (compute_s + few * miss_s),
+        decode_tokens_per_s_low=low
+        / (compute_s + _drive_s(spec, reads, rates, min(many, num_lookups), costs)),
+        decode_tokens_per_s_high=high / (compute_s + _drive_s(spec, reads, rates, few, costs)),
         drive_bytes_per_token=misses * reads.expert_drive_bytes,
         basis="measured" if experience else "modelled" if is_modelled else "assumed",
         prompt_tokens_per_s=ratio / prompt_s,
         decode_tokens_per_s=ratio / decode_s,
         hit_ratio=hits,
         hits_basis=curve.basis,
-        drive_s_per_token=misses * miss_s,
+        drive_s_per_token=drive_s,
         speed_ratio=ratio,
         joules_per_token=_joules(reads, rates, num_lookups, misses, ratio / decode_s),
     )
+
+
+def _drive_s(
+    spec: ModelSpec, reads: Reads, rates: Rates, misses: float, costs: CostConstants
+) -> float:
+    """Return seconds that a token waits for so many misses.
+
+    The misses of a layer are asked for together: their bytes pass one after the other, and what a
+    read takes beside them is waited for once in a layer that misses at all.
+    """
+    if not misses:
+        return 0.0
+    num_layers = len(spec.moe_layers)
+    hit_ratio = 1 - misses / (num_layers * spec.top_k)
+    num_waits = num_layers * (1 - hit_ratio**spec.top_k)
+    return misses * reads.expert_drive_bytes / rates.drive_bytes_per_s + num_waits * costs.miss_s
 
 
 def _joules(
@@ -234,7 +251,8 @@ def _prompt_s(
         flops_per_s = 1 / (on_device / device_per_s + (1 - on_device) / flops_per_s)
     flops_s = 2 * reads.num_active_parameters / flops_per_s
     num_absent = max(0, num_all - held.num_in_vram - held.num_in_ram)
-    drive_s = num_absent * (costs.miss_s + reads.expert_drive_bytes / rates.drive_bytes_per_s)
+    drive_s = num_absent * reads.expert_drive_bytes / rates.drive_bytes_per_s
+    drive_s += min(num_absent, len(spec.moe_layers)) * costs.miss_s
     layers_s = spec.num_layers * _layer_s(rates, costs)
     unpack_s = 0.0
     if not rates.has_native_kernels:

@@ -65,7 +65,7 @@ class CostConstants:
     assumed_device_bytes_per_s: float = 250e9
     assumed_link_bytes_per_s: float = 8e9
     miss_s: float = 0.0002
-    """Time of a read from the drive that does not depend on its size."""
+    """Time of a read from the drive that does not depend on its size; a layer's reads share it."""
     assumed_ram_bytes_per_s: float = 12e9
     assumed_drive_bytes_per_s: float = 500e6
     kv_depth_tokens: int = 512
