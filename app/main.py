@@ -20,6 +20,7 @@ from app.state.discover import Discover
 from app.state.downloads import DownloadItem, Downloads
 from app.state.drive_warning import Remedy, RemedyKind, budgets_of
 from app.state.drive_watch import DriveWatch
+from app.state.energy_book import EnergyBook
 from app.state.folders import AppFolders, app_folders, demo_folder, usual_roots
 from app.state.hub_link import HubLink
 from app.state.idle_unload import IdleUnload
@@ -106,6 +107,7 @@ class Program(QObject):
             settings=self.settings,
             telemetry=self.telemetry,
             drive=DriveWatch(self.session, self.telemetry, self.settings, self),
+            energy=EnergyBook(self.folders.energy_file),
             live=LiveBudgets(self.session, self),
         )
         self.watch = TelemetryWatch(self.session)
@@ -244,6 +246,8 @@ class Program(QObject):
         window.strip.drive_clicked.connect(lambda: window.show_page(Page.MONITOR))
         window.seen_changed.connect(lambda is_seen: self.watch.set_window_seen(is_seen=is_seen))
         chat.answer_ended.connect(lambda: drive.take_answer(self.chat_view.last_stats()))
+        energy = self.monitor.energy
+        chat.answer_ended.connect(lambda: energy.take_answer(self.chat_view.last_stats()))
         chat.answer_ended.connect(self._on_answer_ended)
         chat.answer_ended.connect(self._announce_answer)
         chat.messages_changed.connect(self._on_answer_ended)

@@ -31,6 +31,11 @@ class AppFolders:
         return self.data / "library.json"
 
     @property
+    def energy_file(self) -> Path:
+        """What answers took, by month."""
+        return self.data / "energy.json"
+
+    @property
     def chats_file(self) -> Path:
         """All conversations."""
         return self.data / "chats.db"

@@ -5,6 +5,7 @@ import dataclasses
 from app.state.budget_range import is_simulated
 from app.state.drive_warning import DriveUse
 from app.state.drive_watch import DriveWatch
+from app.state.energy_book import EnergyBook
 from app.state.live_budgets import LiveBudgets
 from app.state.session import Session
 from app.state.settings import SettingsState
@@ -20,6 +21,7 @@ class Monitor:
     telemetry: TelemetryState
     drive: DriveWatch
     live: LiveBudgets
+    energy: EnergyBook
 
     @property
     def tariff(self) -> tuple[float, str]:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from app.graphs.series import Curve, Totals
+from app.state.energy_book import EnergySum
 from app.text.monitor_words import LiveWords, MapWords
 from app.text.phrases import DOT, tier_name
 from app.text.translate import tr, trn
@@ -145,6 +146,28 @@ def energy_cost(wh_per_1000_tokens: float, amount: float, currency: str) -> str:
     """For example ``1.7 Wh per 1000 tokens · 0.06 ct``."""
     text = tr("{energy} per 1000 tokens").format(energy=watt_hours(wh_per_1000_tokens))
     return DOT.join((text, cost(amount, currency)))
+
+
+def energy_sums(session: EnergySum, month: EnergySum, price_per_kwh: float, currency: str) -> str:
+    """For example ``This session 1.2 Wh · 0.04 ct, this month 45 Wh · 1.3 ct · 12 GB read``."""
+    if not month.num_answers:
+        return ""
+    texts = [
+        DOT.join(
+            (
+                name.format(energy=watt_hours(each.joules / 3600)),
+                cost(each.cost(price_per_kwh), currency),
+            )
+        )
+        for name, each in (
+            (tr("This session {energy}"), session),
+            (tr("this month {energy}"), month),
+        )
+    ]
+    read = tr("{amount} GB read from drives, which does not wear them").format(
+        amount=f"{month.drive_bytes_read / 1e9:.1f}"
+    )
+    return DOT.join((", ".join(texts), read))
 
 
 def token_title(tokens_per_s: float) -> str:

@@ -143,9 +143,10 @@ class EnergyCard(Card):
         self.plot = CurvePlot(palette, LiveWords.POWER)
         self._power = label(LiveWords.NO_POWER, "dim", is_wrapping=True)
         self._cost = label("", "dim", is_wrapping=True)
+        self._sums = label("", "dim", is_wrapping=True)
         self.body.addWidget(self.plot, 1)
-        self.body.addWidget(self._power)
-        self.body.addWidget(self._cost)
+        for line in (self._power, self._cost, self._sums):
+            self.body.addWidget(line)
 
     def show_curves(self, series: SampleSeries, now_s: float) -> None:
         """Draw the last minute."""
@@ -156,6 +157,11 @@ class EnergyCard(Card):
         self._power.setText(monitor_phrases.power_line(totals))
         self._cost.setText(cost)
         self._cost.setVisible(bool(cost))
+
+    def show_sums(self, sums: str) -> None:
+        """Show what this session and this month took; empty before the first answer."""
+        self._sums.setText(sums)
+        self._sums.setVisible(bool(sums))
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""

@@ -164,6 +164,7 @@ class MonitorView(QWidget):
             has_device=self._has_device(),
         )
         self.energy.show_numbers(totals, self._cost_line())
+        self.energy.show_sums(self._sums_line())
         self.token.show_time(totals.seconds, totals.decode_tokens_per_s)
         self.map_card.show_numbers()
 
@@ -175,6 +176,11 @@ class MonitorView(QWidget):
         cost = self._monitor.cost_per_1000_tokens(use)
         currency = self._monitor.tariff[1]
         return monitor_phrases.energy_cost(use.wh_per_1000_tokens, cost, currency)
+
+    def _sums_line(self) -> str:
+        """Return what this session and this month took."""
+        book = self._monitor.energy
+        return monitor_phrases.energy_sums(book.session, book.month, *self._monitor.tariff)
 
     def _has_device(self) -> bool:
         plan = self._monitor.session.loaded_plan

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from app.state.drive_watch import DriveWatch
+from app.state.energy_book import EnergyBook
 from app.state.library import LibraryState
 from app.state.live_budgets import LiveBudgets
 from app.state.monitor import Monitor
@@ -177,6 +178,7 @@ def ready_stage(
         telemetry=telemetry,
         drive=DriveWatch(session, telemetry, settings),
         live=LiveBudgets(session),
+        energy=EnergyBook(folder / "energy.json"),
     )
     session.start()
     client.open()

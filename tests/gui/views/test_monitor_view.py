@@ -19,6 +19,7 @@ from tests.support.drive_values import answer_with, plan_that_reads
 from tests.support.monitor_stage import MonitorStage, live_sample
 from tests.support.paint_counts import PaintCounts
 from tests.support.session_replies import answer_plan
+from tests.support.window_values import some_stats
 
 
 @pytest.fixture
@@ -53,6 +54,20 @@ def test_monitor_shows_what_is_measured(view: MonitorView, stage: MonitorStage) 
     assert "waiting for the drive" in texts(view.token)
     assert view.map_card.map.grid.num_layers == 48
     assert "VRAM (simulated)" in view.map_card.map.accessibleDescription()
+
+
+def test_monitor_tells_what_session_and_month_took(view: MonitorView, stage: MonitorStage) -> None:
+    stage.play(30)
+    view.show()
+    assert "This session" not in texts(view.energy)
+    stats = msgspec.structs.replace(some_stats(energy_j=7200.0), drive_bytes_read=12_000_000_000)
+    assert stage.monitor.energy.take_answer(stats)
+    stage.play(3)
+    view._show_numbers()
+    assert (
+        "This session 2.0 Wh · 0.06 ct, this month 2.0 Wh · 0.06 ct"
+        " · 12.0 GB read from drives, which does not wear them"
+    ) in texts(view.energy)
 
 
 def test_monitor_is_empty_without_a_model(empty_stage: MonitorStage, qtbot: QtBot) -> None:
