@@ -18,6 +18,7 @@ from app.state.sampling import sampling_for, system_prompt_for
 from app.state.session import Session
 from app.state.settings import SettingsState
 from app.state.settings_file import Preset
+from app.state.shortening import Shortened, Shortening
 from app.timers import single_shot
 from runtime.protocol.chat import ChatMessage, Role
 
@@ -53,6 +54,9 @@ class ChatState(ChatShelf):
         self._chat_id: int | None = None
         self._messages: list[Message] = []
         self._told_from_id = 0
+        self._summary = ""
+        self.shortening = Shortening(session, self)
+        """Summaries that the loaded model writes of the beginning of a chat."""
         self._preset_name = ""
         self.presets = PresetState(settings, self)
         """What chats can have as a preset."""
@@ -65,6 +69,8 @@ class ChatState(ChatShelf):
         session.changed.connect(self.asking_changed)
         self.presets.changed.connect(self._on_presets_changed)
         self.presets.renamed.connect(self._on_preset_renamed)
+        self.shortening.changed.connect(self.asking_changed)
+        self.shortening.done.connect(self._on_shortened)
         self._writer.changed.connect(self.asking_changed)
         self._writer.grew.connect(self._on_answer_grew)
         self._writer.saved.connect(self._tell_timer.start)
@@ -94,8 +100,13 @@ class ChatState(ChatShelf):
 
     @property
     def is_answering(self) -> bool:
-        """Whether an answer is being written, in this chat or another."""
-        return self._writer.answer is not None
+        """Whether an answer or a summary is being written, in this chat or another."""
+        return self._writer.answer is not None or self.shortening.is_running
+
+    @property
+    def summary(self) -> str:
+        """What the model is told in place of the oldest messages; empty if nothing is."""
+        return self._summary if self.num_untold else ""
 
     @property
     def is_answering_here(self) -> bool:
@@ -264,6 +275,18 @@ class ChatState(ChatShelf):
             first = told_from_id(told, self._draft, size_tokens, self.context_tokens)
             self._tell_from(self._chat_id, first)
 
+    def shorten(self) -> bool:
+        """Have the model sum up what ``leave_out_oldest`` would leave out, and tell it that."""
+        told = self._told()
+        size_tokens = self.prompt_count.num_tokens
+        if self._chat_id is None or not told or not size_tokens or not self.can_ask:
+            return False
+        first = told_from_id(told, self._draft, size_tokens, self.context_tokens)
+        left = [message for message in told if message.message_id < first]
+        num_characters = sum(len(message.text) for message in told) + len(self._draft)
+        asked = Shortened(self._chat_id, first, self.summary)
+        return self.shortening.begin(asked, left, num_characters / size_tokens)
+
     def tell_all(self) -> None:
         """Tell the model again what was left out."""
         if self._chat_id is not None:
@@ -310,11 +333,11 @@ class ChatState(ChatShelf):
         if loaded is None or not self._draft.strip():
             return []
         talk = [*self._told(), Message(0, Role.USER, self._draft)]
-        return conversation_of(talk, self._system_prompt(), loaded.name)
+        return conversation_of(talk, self._system_prompt(), loaded.name, self.summary)
 
-    def _tell_from(self, chat_id: int, message_id: int) -> None:
-        self._store.set_told_from(chat_id, message_id)
-        self._told_from_id = message_id
+    def _tell_from(self, chat_id: int, message_id: int, summary: str = "") -> None:
+        self._store.set_told_from(chat_id, message_id, summary)
+        self._told_from_id, self._summary = message_id, summary
         self._count_draft()
         self.asking_changed.emit()
 
@@ -352,7 +375,10 @@ class ChatState(ChatShelf):
         loaded = self._session.loaded
         assert loaded is not None
         told = told_of(self._messages, self._told_from_id)
-        return conversation_of(told, self._system_prompt(), loaded.name)
+        # A summary is no part of a chat that is told whole, nor of an earlier question in it.
+        has_summary = len(told) < len(self._messages) and told[0].message_id >= self._told_from_id
+        summary = self._summary if has_summary else ""
+        return conversation_of(told, self._system_prompt(), loaded.name, summary)
 
     def _system_prompt(self) -> str:
         return system_prompt_for(self._settings.values, self.preset)
@@ -364,6 +390,12 @@ class ChatState(ChatShelf):
         self._refresh()
         self.messages_changed.emit()
         self.asking_changed.emit()
+
+    def _on_shortened(self, shortened: Shortened) -> None:
+        if shortened.chat_id == self._chat_id:
+            self._tell_from(shortened.chat_id, shortened.first_id, shortened.summary)
+        else:
+            self._store.set_told_from(shortened.chat_id, shortened.first_id, shortened.summary)
 
     def _on_answer_grew(self, answer: GrowingAnswer) -> None:
         if self.is_answering_here:
@@ -398,6 +430,7 @@ class ChatState(ChatShelf):
         chat_id = self._chat_id
         self._messages = self._store.messages(chat_id) if chat_id is not None else []
         self._told_from_id = self._store.told_from(chat_id) if chat_id is not None else 0
+        self._summary = self._store.summary(chat_id) if chat_id is not None else ""
         self._preset_name = self._store.preset(chat_id) if chat_id is not None else ""
         self.messages_changed.emit()
 

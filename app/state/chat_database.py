@@ -8,7 +8,7 @@ from pathlib import Path
 from app.state.json_file import set_aside
 from app.state.thinking import split_thinking
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 _BUSY_WAIT_S = 1.0
 """How long the window may wait for another program that writes chats."""
 _MAX_CHECKED_BYTES = 16 << 20
@@ -54,6 +54,8 @@ _MIGRATIONS = (
     ALTER TABLE chats ADD COLUMN preset TEXT NOT NULL DEFAULT '';
     ALTER TABLE chats ADD COLUMN folder TEXT NOT NULL DEFAULT '';
     """,
+    # What the model is told in place of the messages that it is not.
+    "ALTER TABLE chats ADD COLUMN summary TEXT NOT NULL DEFAULT '';",
 )
 _WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, tokenize='trigram')"
 

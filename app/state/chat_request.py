@@ -10,23 +10,26 @@ _FILLED_RATIO = 0.7
 
 
 def conversation_of(
-    messages: Sequence[Message], system_prompt: str, model_name: str
+    messages: Sequence[Message], system_prompt: str, model_name: str, summary: str = ""
 ) -> list[ChatMessage]:
     """Return the conversation up to its last question, or to the answer that is to go on.
 
-    Ids go along with answers of the same model only, because another one's mean other text.
+    A summary of what came before stands in the first question, because not every model takes
+    instructions. Ids go along with answers of the same model only, because another one's mean
+    other text.
     """
     opening = (
         [ChatMessage(role=Role.SYSTEM, text=system_prompt.strip())] if system_prompt.strip() else []
     )
+    before = f"(Summary of our conversation before: {summary})\n\n" if summary else ""
     return opening + [
         ChatMessage(
             role=message.role,
-            text=message.text,
+            text=message.text if position else before + message.text,
             token_ids=list(message.token_ids) if message.model_name == model_name else [],
             thinking=message.thinking,
         )
-        for message in messages
+        for position, message in enumerate(messages)
     ]
 
 

@@ -102,10 +102,16 @@ class ChatStore:
         )
         return int(found)
 
-    def set_told_from(self, chat_id: int, message_id: int) -> None:
-        """Tell the model messages from this id on only; 0 tells all."""
+    def summary(self, chat_id: int) -> str:
+        """Return what the model is told in place of older messages; empty if nothing is."""
+        return self._text("SELECT summary FROM chats WHERE chat_id=?", chat_id)
+
+    def set_told_from(self, chat_id: int, message_id: int, summary: str = "") -> None:
+        """Tell the model messages from this id on only, a summary before them; 0 tells all."""
         self._change(
-            chat_id, "UPDATE chats SET told_from_id=? WHERE chat_id=?", (message_id, chat_id)
+            chat_id,
+            "UPDATE chats SET told_from_id=?, summary=? WHERE chat_id=?",
+            (message_id, summary, chat_id),
         )
 
     def new_chat(self, title: str) -> int:

@@ -83,3 +83,12 @@ def untold(num_messages: int) -> str:
         "The model is not told the oldest {count} messages of this chat.",
         num_messages,
     ).format(count=count(num_messages))
+
+
+def summed_up(num_messages: int) -> str:
+    """Said while the model is told a summary of the beginning of a chat."""
+    return trn(
+        "The model is told a summary of the oldest message of this chat.",
+        "The model is told a summary of the oldest {count} messages of this chat.",
+        num_messages,
+    ).format(count=count(num_messages))

@@ -50,6 +50,14 @@ class ChatWords:
     ATTACH = Word("Add a text file (or drop it here)")
     MOVE_TO_NEW = Word("Ask in a new chat")
     LEAVE_OUT = Word("Leave out the oldest")
+    SHORTEN = Word("Sum up the oldest")
+    SHORTEN_EXPLAINED = Word("The model writes a summary and is told that in their place")
+    SHORTENING = Word("The model is summing up what came before…")
+    SHORTEN_NOTHING = Word(
+        "The model wrote no summary, so nothing was changed. Leave out the oldest messages, or "
+        "choose a longer context."
+    )
+    READ_SUMMARY = Word("Read the summary")
     TELL_ALL = Word("Tell it all again")
     LONGER_CONTEXT = Word("Choose a longer context")
     ANSWER = Word("Answer")

@@ -133,6 +133,8 @@ class ChatView(QWidget):
         self.composer.new_chat_wanted.connect(self._on_move_wanted)
         self.composer.longer_context_wanted.connect(self.models_wanted)
         self.composer.leave_out_wanted.connect(chat.leave_out_oldest)
+        self.composer.shorten_wanted.connect(chat.shorten)
+        chat.shortening.failed.connect(self._on_shorten_failed)
         self.composer.tell_all_wanted.connect(chat.tell_all)
         preset = self.composer.preset_button
         preset.chosen.connect(chat.set_preset)
@@ -203,7 +205,9 @@ class ChatView(QWidget):
             chat.context_tokens,
             chat.prompt_count.num_tokens,
         )
-        self.composer.show_chat(len(chat.messages), chat.num_untold)
+        self.composer.show_chat(len(chat.messages), chat.num_untold, chat.summary)
+        if chat.shortening.is_running:
+            self.composer.show_shortening()
 
     def _show_stage(self) -> None:
         session = self._session
@@ -252,6 +256,10 @@ class ChatView(QWidget):
             self.messages.grow(self._chat.messages[-1])
         self.cards.show_answer(self.last_stats())
         self._show_asking()
+
+    def _on_shorten_failed(self, error: ErrorReport | None) -> None:
+        text = sentence(error) if error is not None else ChatWords.SHORTEN_NOTHING
+        self.notice.show_notice(NoticeSource.ANSWER, text, is_error=error is not None)
 
     def _on_failed(self, error: ErrorReport) -> None:
         self.notice.show_notice(NoticeSource.ANSWER, sentence(error), detail=error.detail)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from PySide6.QtCore import QMimeData, Signal
+from PySide6.QtCore import QMimeData, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
@@ -29,6 +29,7 @@ class Composer(QWidget):
     new_chat_wanted = Signal()
     """Ask this in a new chat."""
     longer_context_wanted = Signal()
+    shorten_wanted = Signal()
     leave_out_wanted = Signal()
     """Tell the model less of the beginning of the chat."""
     tell_all_wanted = Signal()
@@ -58,6 +59,9 @@ class Composer(QWidget):
         below.addWidget(self.stop_button)
         below.addWidget(self.send_button)
         self.choices = self._make_choices()
+        self.summary_text = label("", "dim", is_wrapping=True)
+        self.summary_text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.summary_text.hide()
         self.untold = self._make_untold()
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -66,6 +70,7 @@ class Composer(QWidget):
         layout.addLayout(below)
         layout.addWidget(self.choices)
         layout.addWidget(self.untold)
+        layout.addWidget(self.summary_text)
         self._can_ask = False
         self.show_state(can_ask=False, is_answering=False, hint=ChatWords.ASK_UNLOADED)
 
@@ -98,12 +103,23 @@ class Composer(QWidget):
         else:
             self.meter.setText(chat_phrases.counted_line(prompt_tokens, context_tokens))
 
-    def show_chat(self, num_messages: int, num_untold: int) -> None:
+    def show_shortening(self) -> None:
+        """Show that the model writes a summary; nothing else can be chosen meanwhile."""
+        self.choices.hide()
+        set_look(self.meter, "look", "dim")
+        self.meter.setText(ChatWords.SHORTENING)
+
+    def show_chat(self, num_messages: int, num_untold: int, summary: str = "") -> None:
         """Show how many messages of the chat the model is not told, and offer what makes room."""
+        self.shorten_button.setVisible(num_untold < num_messages)
         self.new_chat_button.setVisible(num_messages > 0)
         self.leave_out_button.setVisible(num_untold < num_messages)
-        self.untold_text.setText(chat_phrases.untold(num_untold))
+        words = chat_phrases.summed_up if summary else chat_phrases.untold
+        self.untold_text.setText(words(num_untold))
         self.untold.setVisible(num_untold > 0)
+        self.summary_text.setText(summary)
+        self.summary_button.setVisible(bool(summary))
+        self._show_summary()
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
@@ -117,14 +133,27 @@ class Composer(QWidget):
         self.longer_button.clicked.connect(self.longer_context_wanted)
         self.leave_out_button = button(ChatWords.LEAVE_OUT)
         self.leave_out_button.clicked.connect(self.leave_out_wanted)
-        return _row(self.leave_out_button, self.new_chat_button, self.longer_button)
+        self.shorten_button = button(ChatWords.SHORTEN)
+        self.shorten_button.setToolTip(ChatWords.SHORTEN_EXPLAINED)
+        self.shorten_button.clicked.connect(self.shorten_wanted)
+        return _row(
+            self.shorten_button, self.leave_out_button, self.new_chat_button, self.longer_button
+        )
 
     def _make_untold(self) -> QWidget:
         """Return what says that the model does not see all, with the way back."""
         self.untold_text = label("", "dim")
         self.tell_all_button = button(ChatWords.TELL_ALL, "quiet")
         self.tell_all_button.clicked.connect(self.tell_all_wanted)
-        return _row(self.untold_text, self.tell_all_button)
+        self.summary_button = button(ChatWords.READ_SUMMARY, "quiet")
+        self.summary_button.setCheckable(True)
+        self.summary_button.toggled.connect(self._show_summary)
+        return _row(self.untold_text, self.summary_button, self.tell_all_button)
+
+    def _show_summary(self) -> None:
+        """Show the summary that the model is told, if the person wants to read it."""
+        is_there = bool(self.summary_text.text())
+        self.summary_text.setVisible(is_there and self.summary_button.isChecked())
 
     def _show_send(self) -> None:
         self.send_button.setEnabled(self._can_ask and not self.field.is_empty())

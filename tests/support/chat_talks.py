@@ -46,7 +46,7 @@ def fill(path: Path, num_chats: int) -> None:
     connection.execute("BEGIN")
     for number in range(1, num_chats + 1):
         connection.execute(
-            "INSERT INTO chats VALUES (?, ?, ?, NULL, ?, 0, 0, '', '')",
+            "INSERT INTO chats VALUES (?, ?, ?, NULL, ?, 0, 0, '', '', '')",
             (number, f"chat {number}", float(number), number * 10 + 3),
         )
         for turn in range(4):

@@ -8,6 +8,8 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
+from app.text import chat_phrases
+from app.text.words import ChatWords
 from app.theme.palette import DARK
 from app.views.chat_view import ChatView
 from app.views.composer import Composer
@@ -150,3 +152,33 @@ def test_nothing_can_be_left_out_where_all_is(page: ChatView, stage: MonitorStag
     assert not composer.new_chat_button.isHidden()
     composer.show_chat(0, 0)
     assert composer.new_chat_button.isHidden()
+
+
+def test_summary_is_offered_read_and_taken_back(
+    page: ChatView, stage: MonitorStage, qtbot: QtBot
+) -> None:
+    composer = page.composer
+    with qtbot.waitSignal(composer.shorten_wanted):
+        composer.shorten_button.click()
+    page.show()
+    composer.show_context(10, 100, 120)
+    composer.show_chat(6, 0)
+    assert composer.shorten_button.isVisible()
+    composer.show_shortening()
+    assert not composer.choices.isVisible()
+    assert composer.meter.text() == ChatWords.SHORTENING
+    composer.show_chat(6, 2, "They greeted.")
+    assert composer.untold_text.text() == chat_phrases.summed_up(2)
+    assert not composer.summary_text.isVisible()
+    composer.summary_button.click()
+    assert composer.summary_text.isVisible()
+    assert composer.summary_text.text() == "They greeted."
+    composer.show_chat(6, 2)
+    assert not composer.summary_text.isVisible()
+    assert composer.untold_text.text() == chat_phrases.untold(2)
+
+
+def test_summary_that_fails_is_told(page: ChatView) -> None:
+    page.show()
+    page._chat.shortening.failed.emit(None)
+    assert ChatWords.SHORTEN_NOTHING in page.notice.text()
