@@ -85,8 +85,8 @@ QPushButton[look="tab"] {{
     border-radius: 0px; padding: 6px 4px; margin-right: 14px; color: {p.dim};
 }}
 QPushButton[look="tab"]:hover, QPushButton[look="tab"]:focus {{ color: {p.text}; }}
-QPushButton[look="tab"]:focus {{ border-bottom: 2px solid {p.focus}; }}
 QPushButton[look="tab"]:checked {{ color: {p.text}; border-bottom: 2px solid {p.accent}; }}
+QPushButton[look="tab"]:focus {{ background: {p.hover}; border-bottom: 2px solid {p.focus}; }}
 QPushButton[look="quiet"], QToolButton {{
   background: transparent; border: 1px solid transparent; border-radius: 6px; padding: 3px 6px;
   color: {p.dim};

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
@@ -82,10 +82,8 @@ class ModelsView(QWidget):
         self._parts.addWidget(here)
         tabs = QHBoxLayout(self._tabs)
         tabs.setContentsMargins(0, 0, 0, 0)
-        group = QButtonGroup(self)
         for tab in (self.here_tab, self.discover_tab):
             tab.setCheckable(True)
-            group.addButton(tab)
             tabs.addWidget(tab)
         tabs.addStretch(1)
         self.here_tab.setChecked(True)
@@ -98,7 +96,7 @@ class ModelsView(QWidget):
 
     def _connect(self) -> None:
         session, view = self._session, self.candidate_view
-        self.here_tab.clicked.connect(lambda: self._parts.setCurrentIndex(0))
+        self.here_tab.clicked.connect(lambda: self._show_part(0))
         self.discover_tab.clicked.connect(self._on_discover_clicked)
         session.changed.connect(self._show_candidate)
         session.progress_changed.connect(self._show_progress)
@@ -133,7 +131,13 @@ class ModelsView(QWidget):
             self.discover_view = self._make_discover()
             self.discover_view.folder_chosen.connect(self.show_here)
             self._parts.addWidget(self.discover_view)
-        self._parts.setCurrentWidget(self.discover_view)
+        self._show_part(self._parts.indexOf(self.discover_view))
+
+    def _show_part(self, index: int) -> None:
+        """Show one part, and which it is; both buttons keep their turn when Tab is pressed."""
+        self._parts.setCurrentIndex(index)
+        self.here_tab.setChecked(index == 0)
+        self.discover_tab.setChecked(index != 0)
 
     def _loaded_folder(self) -> str:
         loaded = self._session.loaded
