@@ -10,6 +10,7 @@ from pathlib import Path
 from installers import pack
 from installers.description import ROOT, Description, RecipeError, read
 from installers.linux import deb, folder, onefile
+from installers.windows import recipe
 
 _BUILT = ROOT / "build" / "installers"
 
@@ -32,6 +33,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--build", type=Path, default=_BUILT, help="where they are made")
     parser.add_argument("--demo", type=Path, default=ROOT / "build" / "demo" / "larder-demo")
     parser.add_argument("--torch-source", default="", help="the index torch comes from")
+    parser.add_argument("--python", type=Path, help="Windows: Python's embeddable package")
+    parser.add_argument("--wheel", type=Path, help="Windows: our wheel, built there")
+    parser.add_argument("--compressor", choices=("lzma", "zlib"), default="lzma")
     return parser.parse_args(arguments)
 
 
@@ -61,8 +65,30 @@ def _linux(description: Description, options: argparse.Namespace) -> None:
         sys.stdout.write(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB to download\n")
 
 
+def _windows(description: Description, options: argparse.Namespace) -> None:
+    """The installer for one person."""
+    if options.python is None:
+        raise RecipeError(
+            "The recipe for Windows needs --python with Python's embeddable package; "
+            "installers/sources.toml says where it is published."
+        )
+    stem = f"{description.stem}-windows-x86_64"
+    target = options.out / f"{stem}.exe"
+    options.out.mkdir(parents=True, exist_ok=True)
+    sources = recipe.Sources(
+        options.build / "cache", options.demo, options.python, options.wheel, options.compressor
+    )
+    count = recipe.build(description, sources, options.build / stem, target)
+    taken = pack.room(options.build / stem)
+    pack.check_sizes(sum(taken.values()), [target])
+    pack.write_checksums(options.out)
+    sys.stdout.write(f"{pack.table(taken)}\n\n{count} programs and libraries looked at\n")
+    sys.stdout.write(f"{target.name}: {target.stat().st_size / 1e6:.1f} MB to download\n")
+
+
 KINDS: dict[str, Callable[[Description, argparse.Namespace], None]] = {
     "linux": _linux,
+    "windows": _windows,
 }
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ from fnmatch import fnmatch
 
 DISTRIBUTIONS = {
     # Wanted by torch for compiling graphs, which the engine never does.
-    "sympy", "mpmath", "networkx", "fsspec", "filelock", "setuptools", "triton",
-    # Wanted by tokenizers and gguf for fetching from a hub, which the program never does.
-    "huggingface-hub", "hf-xet", "httpx2", "httpcore2", "h11", "anyio", "certifi", "truststore",
-    "idna", "click", "requests", "urllib3", "charset-normalizer", "tqdm", "pyyaml", "packaging",
-    "colorama", "sniffio",
+    "sympy", "mpmath", "networkx", "fsspec", "setuptools", "triton",
+    # Wanted by the hub's library for what we never call: its command line, its own downloads.
+    "hf-xet", "click", "tqdm", "packaging", "colorama",
+    # Wanted by gguf.
+    "requests", "urllib3", "charset-normalizer", "certifi",
     # Reads the file that the demo model is built from; the demo is inside as built.
     "gguf",
 }  # fmt: skip

@@ -38,7 +38,7 @@ def tar(tree: Path, target: Path, prefix: str) -> None:
 
 def compress(source: Path, target: Path) -> None:
     """Compress a file with xz in blocks of 64 MiB, the same on any number of cores."""
-    command = ["xz", "-3", "--block-size=64MiB", "-T2", "--stdout", str(source)]
+    command = ["xz", "-1", "--block-size=64MiB", "-T2", "--stdout", str(source)]
     with target.open("wb") as file:
         if subprocess.run(command, stdout=file, check=False).returncode != 0:
             raise RecipeError(f"xz could not write {target.name}; is the disk full?")

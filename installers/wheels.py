@@ -64,6 +64,15 @@ def fetch(
     return found
 
 
+def fetch_one(name: str, platform: Platform, folder: Path) -> list[Path]:
+    """Have pip put the wheel of one package for a platform into a folder of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.whl"):
+        old.unlink()
+    _download(platform, folder, (name, "--no-deps"))
+    return sorted(folder.glob("*.whl"))
+
+
 def is_wanted(file_name: str) -> bool:
     """Whether a wheel goes into the packaged program."""
     return normal_name(file_name.partition("-")[0]) not in DISTRIBUTIONS

@@ -66,7 +66,7 @@ def build(
     (root / "DEBIAN").mkdir()
     (root / "DEBIAN" / "control").write_text(control, encoding="utf-8")
     _plain_modes(root)
-    command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z3", "--build", str(root), str(target)]
+    command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z1", "--build", str(root), str(target)]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(pack.MOMENT_S)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     shutil.rmtree(root)

@@ -14,6 +14,20 @@ from installers.linux import debian_files, libraries
 
 PACKAGES = Path("python") / "lib" / debian_files.PYTHON / "dist-packages"
 _LAUNCHER = Path(__file__).with_name("launcher.c")
+# Run by the tree's own Python: says which modules of ours cannot be imported, and why.
+_IMPORT = """
+import importlib, pkgutil, sys
+import app, runtime
+for package in (app, runtime):
+    for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if found.name.endswith("__main__"):
+            continue
+        try:
+            importlib.import_module(found.name)
+        except ImportError as error:
+            if "triton" not in str(error):
+                print(f"{found.name}: {error}")
+"""
 _DESKTOP = """\
 [Desktop Entry]
 Type=Application
@@ -72,6 +86,7 @@ def build(description: Description, sources: Sources, tree: Path) -> str:
     _launcher(tree)
     _desktop_files(description, tree, sources.cache / "icons")
     compile_modules(tree)
+    import_modules(tree)
     libraries.check(tree)
     return libraries.oldest_glibc(tree)
 
@@ -159,3 +174,22 @@ def compile_modules(tree: Path) -> None:
         made = place.parent / "__pycache__" / f"{place.stem}.cpython-311.pyc"
         if not made.exists():
             raise RecipeError(f"{module} was not compiled; run compileall by hand to see why.")
+
+
+def import_modules(tree: Path) -> None:
+    """Import every module of the program with the Python inside.
+
+    Raises:
+        RecipeError: one cannot be imported, so that too much was cut.
+    """
+    python = tree / "python" / "bin" / debian_files.PYTHON
+    done = subprocess.run(
+        [str(python), "-E", "-P", "-B", "-c", _IMPORT],
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.stdout or done.returncode != 0:
+        told = (done.stdout + done.stderr).strip()
+        raise RecipeError(f"Too much was cut: {told[-500:]}")

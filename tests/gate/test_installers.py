@@ -89,7 +89,7 @@ def test_every_system_keeps_a_platform_and_the_icon_engine() -> None:
 
 
 def test_cut_package_is_imported_nowhere_in_the_program() -> None:
-    names = {name.replace("-", "_") for name in cuts.DISTRIBUTIONS} | {"yaml"}
+    names = {name.replace("-", "_") for name in cuts.DISTRIBUTIONS}
     code = "\n".join(
         path.read_text(encoding="utf-8") for top in ("app", "runtime") for path in
         (ROOT / top).rglob("*.py")
