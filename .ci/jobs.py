@@ -77,7 +77,7 @@ _PURE_UNITS = _units(
 )  # fmt: skip
 _TORCH_UNITS = _units(
     "generate", "prepare", "residency", "models", "kernels", "device", "memory", "native", "demo",
-    "resources",
+    "benchmarks", "resources",
 )  # fmt: skip
 _WINDOW_UNITS = _units("app", "link", "state", "views", "graphs", "text", "theme", "widgets")
 # What a person does with the demo; how processes end and tiers fill is tried under X11 alone.

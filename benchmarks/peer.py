@@ -172,9 +172,10 @@ class PeerProcess(AskedProcess):
             os.environ | {"OMP_WAIT_POLICY": "active", "GOMP_SPINCOUNT": "20000"},
         )
 
-    def load(self, path: Path, settings: Settings) -> str:
-        """Load a model; return what the peer says of this processor."""
+    def load(self, path: Path, settings: Settings, *, is_watched: bool = False) -> str:
+        """Load a model; return what the peer says of this processor. Watched ones can be routed."""
         answer = self.ask(
+            watched=is_watched,
             load=str(path),
             repack=settings.is_repacked,
             flash=settings.has_flash,
@@ -191,6 +192,11 @@ class PeerProcess(AskedProcess):
         """Return the seconds of some tokens one by one."""
         return float(self.ask(decode=count, first=first)["seconds"])
 
-    def feed(self, ids: list[int]) -> float:
-        """Return the seconds of given tokens one by one."""
-        return float(self.ask(feed=ids)["seconds"])
+    def feed(self, ids: list[int], *, is_going_on: bool = False) -> float:
+        """Return the seconds of given tokens one by one, after those before or from nothing."""
+        return float(self.ask(feed=ids, goes_on=is_going_on)["seconds"])
+
+    def routes(self, ids: list[int]) -> tuple[list[list[list[int]]], int]:
+        """Return each layer's experts of each of given tokens, and what token follows the last."""
+        answer = self.ask(routes=ids)
+        return answer["ids"], int(answer["likeliest"])

@@ -6,8 +6,11 @@ a JSON object; each answer is one line of JSON:
     {"load": path, "repack": bool, "flash": bool, "threads": n, "ubatch": n}   -> {"info": ...}
     {"prompt": [ids]}                 a whole prompt from nothing               -> {"seconds": s}
     {"decode": n, "first": id}        n tokens one by one, the likeliest each   -> {"seconds": s}
-    {"feed": [ids]}                   these tokens one by one                   -> {"seconds": s}
+    {"feed": [ids], "goes_on": bool}  these tokens one by one                   -> {"seconds": s}
+    {"routes": [ids]}                 these too, with the experts of each        -> {"ids": [...]}
     {"close": true}
+
+For routes a model has to be loaded with "watched": true, and then computes more slowly.
 """
 
 import contextlib
@@ -21,6 +24,46 @@ from types import ModuleType
 from typing import Any
 
 
+class _Tensor(ctypes.Structure):
+    """What ggml keeps of a tensor, as far as its name and data are concerned."""
+
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("buffer", ctypes.c_void_p),
+        ("ne", ctypes.c_int64 * 4),
+        ("nb", ctypes.c_size_t * 4),
+        ("op", ctypes.c_int),
+        ("op_params", ctypes.c_int32 * 16),
+        ("flags", ctypes.c_int32),
+        ("src", ctypes.c_void_p * 10),
+        ("view_src", ctypes.c_void_p),
+        ("view_offs", ctypes.c_size_t),
+        ("data", ctypes.c_void_p),
+        ("name", ctypes.c_char * 64),
+    )
+
+
+class Choices:
+    """Sees every tensor that is computed and keeps the experts that routers chose."""
+
+    _PREFIX = b"ffn_moe_topk-"
+
+    def __init__(self) -> None:
+        self.found: dict[int, list[list[int]]] = {}
+
+    def __call__(self, place: int, is_asked: bool, _: object) -> bool:
+        """Say which tensors are wanted, then take them; true lets it go on."""
+        tensor = _Tensor.from_address(place)
+        if not tensor.name.startswith(self._PREFIX):
+            return not is_asked
+        if not is_asked:
+            layer = int(tensor.name[len(self._PREFIX) :])
+            for row in range(tensor.ne[1]):
+                ids = (ctypes.c_int32 * tensor.ne[0]).from_address(tensor.data + row * tensor.nb[1])
+                self.found.setdefault(layer, []).append(list(ids))
+        return True
+
+
 class Peer:
     """One loaded model with one context."""
 
@@ -30,6 +73,8 @@ class Peer:
         self._context: Any = None
         self._loaded: tuple[object, ...] = ()
         self._num_vocabulary = 0
+        self._choices = Choices()
+        self._watch = library.ggml_backend_sched_eval_callback(self._choices)
 
     def load(self, wish: dict[str, Any]) -> dict[str, Any]:
         """Make a context with the settings asked for, on the model that is loaded if it fits."""
@@ -54,6 +99,8 @@ class Peer:
         settings.n_threads = settings.n_threads_batch = wish["threads"]
         settings.flash_attn_type = 1 if wish["flash"] else 0
         settings.no_perf = True
+        if wish.get("watched"):
+            settings.cb_eval = self._watch
         self._context = library.llama_init_from_model(self._model, settings)
         if not self._context:
             return {"error": "no context could be made"}
@@ -79,14 +126,25 @@ class Peer:
             token = self._likeliest()
         return {"seconds": time.perf_counter() - start}
 
-    def feed(self, ids: list[int]) -> dict[str, Any]:
-        """Put tokens through the model one by one, from an empty cache."""
-        self._clear()
+    def feed(self, ids: list[int], *, is_going_on: bool = False) -> dict[str, Any]:
+        """Put tokens through the model one by one, from an empty cache unless it goes on."""
+        if not is_going_on:
+            self._clear()
         start = time.perf_counter()
         for token in ids:
             self._feed([token])
             self._likeliest()
         return {"seconds": time.perf_counter() - start}
+
+    def routes(self, ids: list[int]) -> dict[str, Any]:
+        """Put tokens through one by one; tell the experts of each, and what follows the last."""
+        self._clear()
+        self._choices.found.clear()
+        for token in ids:
+            self._feed([token])
+        found = self._choices.found
+        layers = [found[layer] for layer in sorted(found)]
+        return {"ids": layers, "likeliest": self._likeliest()}
 
     def close(self) -> None:
         """Free model and context."""
@@ -119,7 +177,9 @@ def answer(peer: Peer, wish: dict[str, Any]) -> dict[str, Any]:
     if "prompt" in wish:
         return peer.prompt(wish["prompt"])
     if "feed" in wish:
-        return peer.feed(wish["feed"])
+        return peer.feed(wish["feed"], is_going_on=wish.get("goes_on", False))
+    if "routes" in wish:
+        return peer.routes(wish["routes"])
     return peer.decode(wish["decode"], wish["first"])
 
 
