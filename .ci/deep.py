@@ -1,8 +1,8 @@
 """`make deep`: what takes too long for every change; its dated result is committed.
 
 Longer property tests, the native tests under sanitizers, three jobs on the other Pythons of this
-machine, `make run` on a bare Debian, a window that goes with a large model loaded, the package, and
-what people download.
+machine, `make run` on a bare Debian, a window that goes with a large model loaded, pages as they
+look, faults of drive and processes, fuzzers by the clock, the package, and what people download.
 Names after the command choose steps; of the others the result keeps what was found before.
 """
 
@@ -31,6 +31,14 @@ _SANITIZERS = ("address,undefined", "thread")
 _ON_OTHER_PYTHONS = ("pure", "runtime-cpu", "gui")
 _NOT_RUN = "not run"
 _LEAVING = "tests/e2e/test_window_gone.py"
+_FAULTS = ("tests/e2e/test_killed_at_random.py", "tests/e2e/test_drive_faults.py")
+FUZZ_S = "LARDER_FUZZ_S"
+"""For how long each of the fuzzers runs, in seconds; a minute where it is not set."""
+_FUZZED = {
+    "channel frames": "tests/protocol/test_frames.py",
+    "model folders": "tests/hostile/test_hostile_checkpoints.py",
+    "templates": "tests/unit/tokenizer/test_template_fuzz.py",
+}
 _CMAKE = Path(sys.executable).with_name("cmake")
 _NATIVE_TESTS = ROOT / "runtime" / "native" / "tests"
 
@@ -114,6 +122,28 @@ def appearance() -> dict[str, object]:
     return {"verdict": verdict, "result": lines[-1] if lines else "", "complaints": lines[:-1]}
 
 
+def faults() -> dict[str, object]:
+    """Fifty kills of window and worker at random, and a drive that stalls for half a minute."""
+    job = next(job for job in jobs.JOBS if job.name == "e2e-x11")
+    longer = replace(job, name="e2e-x11-faults", patterns=_FAULTS, max_s=3600)
+    return _verdict({"e2e-x11": jobs.run_job(longer, profile="deep", options=_LONGER).line()})
+
+
+def fuzzers() -> dict[str, object]:
+    """What strangers' data goes through, each with new examples until its time is over."""
+    seconds = float(os.environ.get(FUZZ_S, "60"))
+    job = next(job for job in jobs.JOBS if job.name == "pure")
+    outcomes = {}
+    for name, file in _FUZZED.items():
+        total, passes, end_s = jobs.Outcome(), 0, time.monotonic() + seconds
+        one = replace(job, name="pure-fuzz", patterns=(file,), covered=(), max_s=7200)
+        while not passes or (time.monotonic() < end_s and not total.failed):
+            total = total.plus(jobs.run_job(one, profile="deep", options=_LONGER))
+            passes += 1
+        outcomes[name] = f"{total.line()} in {passes} passes, {total.seconds:.0f} s"
+    return _verdict(outcomes)
+
+
 def package() -> dict[str, object]:
     """The wheel, built, installed apart and started."""
     job = next(job for job in jobs.JOBS if job.name == "package")
@@ -149,6 +179,8 @@ STEPS: dict[str, Callable[[], dict[str, object]]] = {
     "bare_system": bare_system.try_out,
     "leaving": leaving,
     "appearance": appearance,
+    "faults": faults,
+    "fuzzers": fuzzers,
     "package": package,
     "installers": installers,
 }

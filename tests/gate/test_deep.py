@@ -83,3 +83,27 @@ def test_single_step_keeps_what_the_others_found(
     assert after["two"] == whole["two"]
     assert after["one"]["date"] == after["date"] == whole["date"]
     assert after["machine"] == whole["machine"]
+
+
+def test_fuzzers_go_on_until_their_time_is_over_and_stop_at_a_finding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = iter(range(1000))
+    monkeypatch.setattr(deep.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setenv(deep.FUZZ_S, "3")
+    patterns: list[str] = []
+
+    def run_job(job: jobs.Job, *, profile: str, options: tuple[str, ...]) -> jobs.Outcome:
+        assert (profile, job.covered) == ("deep", ())
+        assert job.files(), "the file is there"
+        assert options
+        patterns.extend(job.patterns)
+        is_bad = "frames" in job.patterns[0] and len(patterns) == 2
+        return jobs.Outcome(passed=5, failed=int(is_bad))
+
+    monkeypatch.setattr(jobs, "run_job", run_job)
+    found = deep.fuzzers()
+    assert patterns.count("tests/protocol/test_frames.py") == 2
+    assert patterns.count("tests/hostile/test_hostile_checkpoints.py") > 2
+    assert found["verdict"] == "failed"
+    assert "10 passed, 1 failed in 2 passes" not in str(found["templates"])

@@ -11,6 +11,7 @@ from runtime.hardware.control_group import group_folders
 from runtime.hardware.system_files import SystemFiles
 
 _LIMIT = {1: "memory.limit_in_bytes", 2: "memory.max"}
+_USED = {1: "memory.usage_in_bytes", 2: "memory.current"}
 _PEAK = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
 _NO_SWAP = {1: ("memory.swappiness", "0"), 2: ("memory.swap.max", "0")}
 _KILLS = {1: "memory.oom_control", 2: "memory.events"}
@@ -28,10 +29,19 @@ class MemoryGroup:
     def __init__(self, folder: Path, version: int, limit_bytes: int) -> None:
         self.folder = folder
         self.version = version
-        (folder / _LIMIT[version]).write_text(str(limit_bytes), encoding="ascii")
+        self.set_limit(limit_bytes)
         name, value = _NO_SWAP[version]
         with contextlib.suppress(OSError):  # a system without swap may not have the file
             (folder / name).write_text(value, encoding="ascii")
+
+    def set_limit(self, limit_bytes: int) -> None:
+        """Let its processes take more, or less than they may now."""
+        (self.folder / _LIMIT[self.version]).write_text(str(limit_bytes), encoding="ascii")
+
+    @property
+    def used_bytes(self) -> int:
+        """What its processes hold now, cache of files included."""
+        return SystemFiles().number(str(self.folder / _USED[self.version])) or 0
 
     @property
     def name(self) -> str:

@@ -33,6 +33,7 @@ def obey():
         QTimer.singleShot(0, QApplication.instance(), lambda line=line: obey_in_window(line))
 
 def obey_in_window(line):
+    from PySide6.QtCore import QTimer
     from PySide6.QtWidgets import QApplication, QPushButton
     from app.text.words import ChatWords
     from app.views.chat_list import ChatList
@@ -46,8 +47,12 @@ def obey_in_window(line):
     if line.strip() == "close":
         the(MainWindow).close()
     elif line.startswith("ask "):
-        the(Composer).edit.setPlainText(line[4:].strip())
-        the(Composer).send_button.click()
+        composer = the(Composer)
+        composer.edit.setPlainText(line[4:].strip())
+        composer.send_button.click()
+        if composer.edit.toPlainText():
+            # The model is loaded, and the window has not heard of it yet.
+            QTimer.singleShot(50, lambda: obey_in_window(line))
     elif line.strip() == "new":
         (new,) = (
             each for each in the(ChatList).findChildren(QPushButton)

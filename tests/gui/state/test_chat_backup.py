@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 import shutil
 import sqlite3
 import stat
@@ -20,6 +21,7 @@ from app.state.chat_copy import copy_chats, copy_of, is_copy_due, is_lost, resto
 from app.state.chat_database import SCHEMA_VERSION, ChatDatabase
 from app.state.chat_store import ChatStore
 from app.state.chat_values import ChatNotice
+from runtime.protocol.chat import Role
 from tests.support.chat_talks import Clock, add_talk, notices, titles
 
 
@@ -262,3 +264,50 @@ class TestBackup:
         assert is_copy_due(path)
         backup.close()
         assert not is_copy_due(path)
+
+
+class TestClocks:
+    def test_clock_set_back_by_a_year_mixes_nothing_up(self, path: Path) -> None:
+        clock = Clock()
+        store = ChatStore(path, clock)
+        chat_id = add_talk(store, "before")
+        last_id = store.messages(chat_id)[-1].message_id
+        clock.now_s -= 365 * 86_400
+        question = store.add_message(chat_id, last_id, Role.USER, "and now?")
+        answer = store.add_message(chat_id, question, Role.ASSISTANT, "", "tiny")
+        assert last_id < question < answer
+        assert [message.text for message in store.messages(chat_id)][-2:] == ["and now?", ""]
+        newer = add_talk(store, "after")
+        store.close()
+        again = ChatStore(path, clock)
+        assert set(titles(again)) == {"before", "after"}
+        assert len(again.messages(newer)) == 2
+        again.close()
+
+    def test_file_that_seems_older_than_its_copy_is_copied(self, path: Path, clock: Clock) -> None:
+        keep(path, clock, "old")
+        store = ChatStore(path, clock)
+        add_talk(store, "new")
+        store.close()
+        os.utime(path, (0, 0))
+        assert is_copy_due(path)
+        assert copy_chats(path)
+        assert not is_copy_due(path)
+
+
+class TestStartedTwice:
+    def test_chats_of_two_windows_are_all_kept_and_copied(self, path: Path, clock: Clock) -> None:
+        first, second = ChatStore(path, clock), ChatStore(path, clock)
+        second._last_id = first._last_id = 0
+        shared = add_talk(first, "first")
+        clock.now_s += 1
+        add_talk(second, "second")
+        assert set(titles(first)) == set(titles(second)) == {"first", "second"}
+        assert copy_chats(path)
+        first.close()
+        second.rename_chat(shared, "renamed by the other")
+        second.close()
+        path.unlink()
+        third = ChatStore(path, clock)
+        assert set(titles(third)) == {"first", "second"}
+        third.close()
