@@ -21,7 +21,8 @@ from app.theme import metrics
 from app.theme.palette import Palette
 
 LABEL_PX = 11
-_TICK_S = 10
+_TICKS = {60.0: (10, 1, "s"), 300.0: (60, 60, "min"), 900.0: (180, 60, "min")}
+"""For each window: seconds between ticks, seconds of the unit, its name."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class CurvePlot(Picture):
         super().__init__(parent)
         self._palette = palette
         self._curves: tuple[DrawnCurve, ...] = ()
+        self._window_s = WINDOW_S
         self.setAccessibleName(name)
         # Time goes from left to right in every language, and so do its numbers.
         self.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
@@ -49,9 +51,10 @@ class CurvePlot(Picture):
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
-    def show_curves(self, curves: Sequence[DrawnCurve]) -> None:
-        """Draw other curves."""
+    def show_curves(self, curves: Sequence[DrawnCurve], window_s: float = WINDOW_S) -> None:
+        """Draw other curves, of so many seconds up to now."""
         self._curves = tuple(curves)
+        self._window_s = window_s
         self.update()
 
     def curves(self) -> tuple[DrawnCurve, ...]:
@@ -92,7 +95,7 @@ class CurvePlot(Picture):
                 pen.setDashPattern(curve.dashes)
             painter.setPen(pen)
             for part in curve.segments:
-                painter.drawPolyline(_polygon(part, area, low, high))
+                painter.drawPolyline(_polygon(part, area, self._window_s, (low, high)))
 
     def _draw_axes(
         self,
@@ -117,12 +120,13 @@ class CurvePlot(Picture):
         painter.setPen(line)
         painter.drawLine(area.bottomLeft(), area.bottomRight())
         painter.drawLine(area.bottomLeft(), area.topLeft())
-        step_s = _TICK_S if area.width() > 300 else 2 * _TICK_S
-        for ago in range(0, round(WINDOW_S) + 1, step_s):
-            x = area.right() - ago / WINDOW_S * area.width()
+        tick_s, unit_s, unit = _TICKS[self._window_s]
+        step_s = tick_s if area.width() > 300 else 2 * tick_s
+        for ago_s in range(0, round(self._window_s) + 1, step_s):
+            x = area.right() - ago_s / self._window_s * area.width()
             painter.setPen(dim)
             box = QRectF(x - 24, area.bottom() + metrics.GRID, 48, 14)
-            label = f"−{ago}" if ago else "0 s"
+            label = f"−{ago_s // unit_s}" if ago_s else f"0 {unit}"
             painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
 
@@ -136,8 +140,9 @@ def _between(first: QColor, second: QColor) -> QColor:
     )
 
 
-def _polygon(part: Segment, area: QRectF, low: float, high: float) -> QPolygonF:
-    wide, tall = area.width() / WINDOW_S, area.height() / (high - low)
+def _polygon(part: Segment, area: QRectF, window_s: float, span: tuple[float, float]) -> QPolygonF:
+    low, high = span
+    wide, tall = area.width() / window_s, area.height() / (high - low)
     right, bottom = area.right(), area.bottom()
     return QPolygonF([QPointF(right + x * wide, bottom - (y - low) * tall) for x, y in part])
 

@@ -13,11 +13,14 @@ from runtime.protocol.telemetry import TelemetrySample
 from runtime.protocol.values import Tier
 
 WINDOW_S = 60.0
-"""How far back curves go."""
-BUCKET_S = 0.25
+"""How far back curves go, unless more is asked for."""
+WINDOWS_S = (WINDOW_S, 300.0, 900.0)
+"""How far back they can go."""
+NUM_BUCKETS = 240
 """Samples within one bucket make one point, so that a curve has no more points than pixels."""
+BUCKET_S = WINDOW_S / NUM_BUCKETS
 GAP_S = 1.0
-"""Where nothing was measured for this long, a curve is broken."""
+"""Where nothing was measured for this long, or for four buckets, a curve is broken."""
 RECENT_S = 10.0
 """How far back single samples are kept for numbers."""
 SMOOTH_S = 1.0
@@ -59,6 +62,8 @@ class Totals:
     joules: dict[str, float] = dataclasses.field(default_factory=dict)
     """By source."""
     measured_sources: frozenset[str] = frozenset()
+    hints: tuple[int, int, int] = (0, 0, 0)
+    """Experts read ahead: useful, late, wasted."""
 
     @property
     def decode_tokens_per_s(self) -> float:
@@ -76,15 +81,17 @@ class Totals:
 
 
 class SampleSeries:
-    """The last minute of samples as curves, and the last seconds as sums."""
+    """The last minute of samples, or more, as curves, and the last seconds as sums."""
 
-    def __init__(self) -> None:
-        self._buckets: deque[_Bucket] = deque(maxlen=round(WINDOW_S / BUCKET_S) + 1)
+    def __init__(self, window_s: float = WINDOW_S) -> None:
+        self.window_s = window_s
+        self.bucket_s = window_s / NUM_BUCKETS
+        self._buckets: deque[_Bucket] = deque(maxlen=NUM_BUCKETS + 1)
         self._recent: deque[tuple[float, TelemetrySample]] = deque()
 
     def add(self, at_s: float, sample: TelemetrySample) -> None:
         """Take a sample that arrived at ``at_s``."""
-        index = int(at_s // BUCKET_S)
+        index = int(at_s // self.bucket_s)
         if not self._buckets or self._buckets[-1].index != index:
             self._buckets.append(_Bucket(index, 0.0, [0.0] * len(Curve)))
         bucket = self._buckets[-1]
@@ -102,21 +109,30 @@ class SampleSeries:
 
     def is_empty(self, now_s: float) -> bool:
         """Whether nothing was measured within the window."""
-        return not self._buckets or self._buckets[-1].index * BUCKET_S < now_s - WINDOW_S
+        return not self._buckets or self._buckets[-1].index * self.bucket_s < now_s - self.window_s
 
     def segments(self, curve: Curve, now_s: float) -> list[Segment]:
         """Return the unbroken parts of a curve within the window."""
         found: list[Segment] = []
         last_index: int | None = None
+        gap_s = max(GAP_S, 4 * self.bucket_s)
         for bucket in self._buckets:
-            x = (bucket.index + 1) * BUCKET_S - now_s
-            if x < -WINDOW_S or bucket.interval_s <= 0:
+            x = (bucket.index + 1) * self.bucket_s - now_s
+            if x < -self.window_s or bucket.interval_s <= 0:
                 continue
-            if last_index is None or (bucket.index - last_index) * BUCKET_S > GAP_S:
+            if last_index is None or (bucket.index - last_index) * self.bucket_s > gap_s:
                 found.append([])
             last_index = bucket.index
             found[-1].append((min(0.0, x), bucket.amounts[curve.value] / bucket.interval_s))
         return found
+
+    def amount(self, curve: Curve, now_s: float) -> float:
+        """Return the bytes or joules of a curve within the window."""
+        return sum(
+            bucket.amounts[curve.value]
+            for bucket in self._buckets
+            if (bucket.index + 1) * self.bucket_s >= now_s - self.window_s
+        )
 
     def recent(self, now_s: float, window_s: float = SMOOTH_S) -> Totals:
         """Return the sums over the samples of the last ``window_s``."""
@@ -139,9 +155,13 @@ def total(samples: Iterable[TelemetrySample]) -> Totals:
     amounts = [0.0] * len(Curve)
     joules: dict[str, float] = {}
     measured: set[str] = set()
+    useful = late = wasted = 0
     for sample in samples:
         interval_s += sample.interval_s
         num_tokens += sample.num_tokens
+        useful += sample.hints.useful
+        late += sample.hints.late
+        wasted += sample.hints.wasted
         if sample.decode_tokens_per_s > 0:
             decode_s += sample.num_tokens / sample.decode_tokens_per_s
         for item in sample.tiers:
@@ -165,6 +185,7 @@ def total(samples: Iterable[TelemetrySample]) -> Totals:
         amounts=tuple(amounts),
         joules=joules,
         measured_sources=frozenset(measured),
+        hints=(useful, late, wasted),
     )
 
 

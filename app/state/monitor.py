@@ -2,11 +2,12 @@
 
 import dataclasses
 
-from app.state.budget_range import is_simulated
+from app.state.budget_range import is_simulated, ram_range, used_device, vram_range
 from app.state.drive_warning import DriveUse
 from app.state.drive_watch import DriveWatch
 from app.state.energy_book import EnergyBook
 from app.state.live_budgets import LiveBudgets
+from app.state.memory_map import MemoryMap, memory_map
 from app.state.session import Session
 from app.state.settings import SettingsState
 from app.state.telemetry import TelemetryState
@@ -34,6 +35,18 @@ class Monitor:
         """Whether the loaded model's graphics card is only simulated."""
         plan = self.session.loaded_plan
         return plan is not None and is_simulated(plan.device)
+
+    def memory_maps(self) -> tuple[MemoryMap | None, MemoryMap | None]:
+        """Return who holds what of RAM and, where a device is used, of VRAM; None if unknown."""
+        session, latest = self.session, self.telemetry.latest
+        machine, plan, loaded = session.machine, session.loaded_plan, session.loaded
+        if machine is None or plan is None or loaded is None or latest is None:
+            return None, None
+        ram = memory_map(ram_range(machine, plan), latest.ram_by_kind, loaded.base_bytes)
+        device = used_device(machine)
+        if device is None or not plan.vram_bytes:
+            return ram, None
+        return ram, memory_map(vram_range(device, plan), latest.vram_by_kind)
 
     def cost_per_1000_tokens(self, use: DriveUse) -> float:
         """What a thousand tokens cost at the person's tariff."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from app.graphs.series import SampleSeries
+from app.graphs.series import WINDOW_S, WINDOWS_S, SampleSeries
 from runtime.protocol.telemetry import ExpertMap, RuntimeNote, TelemetrySample
 
 MAX_NOTES = 50
@@ -47,9 +47,18 @@ class TelemetryState(QObject):
         self._experts: ExpertMap | None = None
         self._notes: deque[TimedNote] = deque(maxlen=MAX_NOTES)
         self._steadied_s = -STEADY_S
-        self.series = SampleSeries()
+        self._all_series = {window_s: SampleSeries(window_s) for window_s in WINDOWS_S}
         self.num_samples = 0
         """Grows with each sample, so that a drawing can see whether it is the newest."""
+
+    @property
+    def series(self) -> SampleSeries:
+        """The last minute, which all numbers are made from."""
+        return self._all_series[WINDOW_S]
+
+    def series_of(self, window_s: float) -> SampleSeries:
+        """Return the samples of one of the windows that curves can have."""
+        return self._all_series[window_s]
 
     @property
     def now_s(self) -> float:
@@ -79,7 +88,8 @@ class TelemetryState(QObject):
         kept: TelemetrySample = msgspec.structs.replace(sample, experts=None)
         self._latest = kept
         now_s = self._clock()
-        self.series.add(now_s, kept)
+        for series in self._all_series.values():
+            series.add(now_s, kept)
         self.num_samples += 1
         for note in sample.notes:
             self._notes.append(TimedNote(self._wall_clock(), note))
@@ -95,7 +105,8 @@ class TelemetryState(QObject):
         self._latest = None
         self._experts = None
         self._notes.clear()
-        self.series.clear()
+        for series in self._all_series.values():
+            series.clear()
         self.noted.emit()
         self.sampled.emit()
 

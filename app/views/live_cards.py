@@ -97,7 +97,7 @@ class ThroughputCard(Card):
         self._divisor = 1e9
 
     def show_curves(self, series: SampleSeries, now_s: float, *, has_device: bool) -> None:
-        """Draw the last minute; the unit is the one that fits its highest point."""
+        """Draw the window of the series; the unit is the one that fits its highest point."""
         found = {
             curve: series.segments(curve, now_s)
             for curve, _, _ in _CURVES
@@ -115,7 +115,8 @@ class ThroughputCard(Card):
                 )
                 for curve, colour, dashes in _CURVES
                 if curve in found
-            ]
+            ],
+            series.window_s,
         )
 
     def show_numbers(self, totals: Totals, limits: RateLimits, *, has_device: bool) -> None:
@@ -149,8 +150,9 @@ class EnergyCard(Card):
             self.body.addWidget(line)
 
     def show_curves(self, series: SampleSeries, now_s: float) -> None:
-        """Draw the last minute."""
-        self.plot.show_curves([DrawnCurve("accent", series.segments(Curve.POWER, now_s))])
+        """Draw the window of the series."""
+        curve = DrawnCurve("accent", series.segments(Curve.POWER, now_s))
+        self.plot.show_curves([curve], series.window_s)
 
     def show_numbers(self, totals: Totals, cost: str) -> None:
         """Show the mean of the last second, and the energy and money of a thousand tokens."""

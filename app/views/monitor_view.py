@@ -1,19 +1,26 @@
 """The Monitor page: which experts are hot, where they lie, what moves and what it costs."""
 
-from PySide6.QtCore import Signal
+from pathlib import Path
+
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
+    QFileDialog,
     QHBoxLayout,
     QStackedLayout,
     QVBoxLayout,
     QWidget,
 )
 
-from app.graphs.series import BUCKET_S
+from app.graphs.series import WINDOW_S, Curve
+from app.state.curve_table import curve_table
 from app.state.monitor import Monitor
 from app.text import monitor_phrases
+from app.text.memory_words import SaveWords, saved_as
 from app.text.monitor_words import LiveWords
+from app.text.phrases import tier_name
+from app.text.preset_words import preset_not_saved
 from app.text.view_words import MonitorWords
 from app.text.words import ShellWords
 from app.theme import metrics
@@ -23,8 +30,11 @@ from app.views.empty_state import EmptyState
 from app.views.live_budget_card import LiveBudgetCard
 from app.views.live_cards import EnergyCard, HitCard, NotesCard, ThroughputCard, TokenCard
 from app.views.map_card import MapCard
+from app.views.memory_card import MemoryCard
+from app.views.monitor_menu import MonitorMenu
 from app.views.page_clock import PageClock
 from app.views.pieces import button, label, scrolling
+from app.views.reading_card import ReadingCard
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.telemetry import RateLimits
 from runtime.protocol.values import Tier
@@ -59,7 +69,16 @@ class MonitorView(QWidget):
         self.energy = EnergyCard(palette)
         self.token = TokenCard(palette)
         self.budgets = LiveBudgetCard(monitor, palette)
+        self.memory = MemoryCard(palette)
+        self.reading = ReadingCard(palette)
         self.notes = NotesCard()
+        self.menu = MonitorMenu(palette)
+        self.menu.window_chosen.connect(self._on_window_chosen)
+        self.menu.table_wanted.connect(self._on_table_wanted)
+        self.menu.picture_wanted.connect(self._on_picture_wanted)
+        self._window_s = WINDOW_S
+        self._told = label("", "dim", is_wrapping=True)
+        self._told.hide()
         self._empty = EmptyState()
         self._empty.show_state(MonitorWords.EMPTY_TITLE, MonitorWords.EMPTY_TEXT)
         self.pause_button = button(LiveWords.PAUSE, "quiet")
@@ -84,24 +103,28 @@ class MonitorView(QWidget):
         left.setSpacing(metrics.GAP)
         left.addWidget(self.map_card, 1)
         left.addWidget(self.budgets)
+        left.addWidget(self.memory)
         self.map_card.add_action(self.pause_button)
+        self.map_card.add_action(self.menu)
         right = QVBoxLayout()
         right.setSpacing(metrics.GAP)
         right.addLayout(hits)
         right.addWidget(self.throughput, 1)
         right.addWidget(self.energy, 1)
         right.addWidget(self.token)
+        right.addWidget(self.reading)
         right.addWidget(self.notes)
         columns = self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         columns.setSpacing(metrics.GAP)
         columns.addLayout(left, 60)
         columns.addLayout(right, 40)
-        inside = QWidget()
+        inside = self._inside = QWidget()
         page = QVBoxLayout(inside)
         page.setContentsMargins(metrics.PAGE_MARGIN, 14, metrics.PAGE_MARGIN, metrics.PAGE_MARGIN)
         page.setSpacing(metrics.GAP)
         page.addWidget(self.warning)
         page.addWidget(self._paused)
+        page.addWidget(self._told)
         page.addLayout(columns, 1)
         self._scroll = scrolling(inside, ShellWords.MONITOR)
         self._stack = QStackedLayout(self)
@@ -124,6 +147,9 @@ class MonitorView(QWidget):
         self.energy.show_palette(palette)
         self.token.show_palette(palette)
         self.budgets.show_palette(palette)
+        self.memory.show_palette(palette)
+        self.reading.show_palette(palette)
+        self.menu.show_palette(palette)
         for card in self.hits:
             card.show_palette(palette)
 
@@ -142,12 +168,17 @@ class MonitorView(QWidget):
         self._drawn_sample = telemetry.num_samples
         now_s = telemetry.now_s
         self.map_card.show_map(telemetry.experts, is_simulated=self._monitor.is_device_simulated)
-        point = int(now_s // BUCKET_S)
+        point = int(now_s // telemetry.series_of(self._window_s).bucket_s)
         if point == self._drawn_point:
             return
         self._drawn_point = point
-        self.throughput.show_curves(telemetry.series, now_s, has_device=self._has_device())
-        self.energy.show_curves(telemetry.series, now_s)
+        self._draw_curves()
+
+    def _draw_curves(self) -> None:
+        telemetry = self._monitor.telemetry
+        series, now_s = telemetry.series_of(self._window_s), telemetry.now_s
+        self.throughput.show_curves(series, now_s, has_device=self._has_device())
+        self.energy.show_curves(series, now_s)
 
     def _show_numbers(self) -> None:
         telemetry = self._monitor.telemetry
@@ -167,6 +198,19 @@ class MonitorView(QWidget):
         self.energy.show_sums(self._sums_line())
         self.token.show_time(totals.seconds, totals.decode_tokens_per_s)
         self.map_card.show_numbers()
+        self._show_memory()
+        hints = telemetry.series.recent(now_s, COSTS_BACK_S).hints
+        drive_bytes = telemetry.series_of(self._window_s).amount(Curve.DRIVE, now_s)
+        self.reading.show_reading(hints, drive_bytes, self._window_s)
+
+    def _show_memory(self) -> None:
+        ram, vram = self._monitor.memory_maps()
+        if ram is not None:
+            is_simulated = self._monitor.is_device_simulated
+            place = monitor_phrases.tier_place(Tier.VRAM, is_simulated=is_simulated)
+            self.memory.show_memory(
+                (tier_name(Tier.RAM), ram), (place, vram) if vram is not None else None
+            )
 
     def _cost_line(self) -> str:
         """Return energy and cost of a thousand tokens, over the last seconds of writing."""
@@ -193,6 +237,40 @@ class MonitorView(QWidget):
         self.pause_button.setText(name)
         self.pause_button.setAccessibleName(name)
         self._paused.setVisible(is_paused)
+
+    def _on_window_chosen(self, window_s: float) -> None:
+        self._window_s = window_s
+        self._draw_curves()
+        self._show_numbers()
+
+    def _on_table_wanted(self) -> None:
+        path, _ = QFileDialog.getSaveFileName(
+            self, SaveWords.AS_TABLE, "larder-monitor.csv", SaveWords.TABLES
+        )
+        telemetry = self._monitor.telemetry
+        if path:
+            text = curve_table(telemetry.series_of(self._window_s), telemetry.now_s)
+            self._save(path, text.encode())
+
+    def _on_picture_wanted(self) -> None:
+        path, _ = QFileDialog.getSaveFileName(
+            self, SaveWords.AS_PICTURE, "larder-monitor.png", SaveWords.PICTURES
+        )
+        if path:
+            data = QByteArray()
+            buffer = QBuffer(data)
+            buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+            self._inside.grab().save(buffer, "PNG")
+            self._save(path, bytes(data.data()))
+
+    def _save(self, path: str, data: bytes) -> None:
+        try:
+            Path(path).write_bytes(data)
+        except OSError as error:
+            self._told.setText(preset_not_saved(path, error.strerror or str(error)))
+        else:
+            self._told.setText(saved_as(path))
+        self._told.show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stand in one or two columns."""

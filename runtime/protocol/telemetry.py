@@ -51,6 +51,17 @@ class RateLimits(Value):
     drive: float = 0.0
 
 
+class HintCount(Value):
+    """What became of experts that were read ahead because they were guessed to be needed."""
+
+    useful: int = 0
+    """There before they were needed."""
+    late: int = 0
+    """Still being read when they were needed."""
+    wasted: int = 0
+    """Read and not needed."""
+
+
 class TelemetrySample(Value):
     """What happened in one interval; all amounts are of that interval alone."""
 
@@ -75,5 +86,6 @@ class TelemetrySample(Value):
     limits: RateLimits = RateLimits()
     energy: list[EnergyPart] = []
     """Joules of this interval by source."""
+    hints: HintCount = HintCount()
     experts: ExpertMap | None = None
     notes: list[RuntimeNote] = []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from runtime.hardware.energy_terms import Work, assumed_parts
 from runtime.hardware.power import EnergyMeter
 from runtime.protocol.plan import MemoryPart
-from runtime.protocol.telemetry import RateLimits, RuntimeNote, TelemetrySample
+from runtime.protocol.telemetry import HintCount, RateLimits, RuntimeNote, TelemetrySample
 from runtime.telemetry.expert_tally import ExpertTally, UseFader
 from runtime.telemetry.recorder import Counters
 
@@ -104,6 +104,9 @@ class Sampler:
             ram_bytes_read=added.ram_bytes_read,
             limits=gauges.limits,
             energy=[*measured, *assumed_parts(measured, work)],
+            hints=HintCount(
+                useful=added.hints_useful, late=added.hints_late, wasted=added.hints_wasted
+            ),
             experts=self._fader.step(interval_s),
             notes=self._notes.take(),
         )

@@ -78,6 +78,7 @@ from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, Reason, R
 from runtime.protocol.search import DeletionObstacle, FolderWeight, RootState
 from runtime.protocol.telemetry import (
     ExpertMap,
+    HintCount,
     NoteCode,
     RateLimits,
     RuntimeNote,
@@ -241,6 +242,7 @@ _SAMPLE = TelemetrySample(
     ram_bytes_read=8,
     limits=RateLimits(ram_read=4e10, link=1e10, drive=3e9),
     energy=[EnergyPart(source="nvml:0", joules=1.5, is_measured=True)],
+    hints=HintCount(useful=3, late=2, wasted=1),
     experts=ExpertMap(
         num_layers=1, num_experts=2, use=bytes([0, 255]), tier=bytes([0, 2]), bits=bytes([16, 4])
     ),

@@ -1,11 +1,21 @@
 """The Monitor page over a played runtime."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QLabel, QSlider, QStackedWidget, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QFileDialog,
+    QLabel,
+    QSlider,
+    QStackedWidget,
+    QToolButton,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.graphs.expert_grid import MapMode
@@ -13,7 +23,7 @@ from app.state.drive_warning import Remedy, RemedyKind
 from app.theme.palette import DARK, LIGHT
 from app.views.monitor_view import MonitorView
 from runtime.protocol.messages import TelemetrySampled
-from runtime.protocol.telemetry import NoteCode, RuntimeNote
+from runtime.protocol.telemetry import HintCount, NoteCode, RuntimeNote
 from tests.gui.text.test_units import plain
 from tests.support.drive_values import answer_with, plan_that_reads
 from tests.support.monitor_stage import MonitorStage, live_sample
@@ -222,3 +232,66 @@ def test_monitor_in_dark_changes_every_part(view: MonitorView, stage: MonitorSta
     view.show_palette(DARK)
     found = view.map_card.map.image().pixelColor(0, 0)
     assert abs(found.red() - QColor(DARK.vram).red()) < 20
+
+
+def test_memory_says_who_holds_what(view: MonitorView, stage: MonitorStage) -> None:
+    stage.play(30)
+    view.show()
+    memory = texts(view.memory)
+    assert "VRAM (simulated), 12.0 GiB" in memory
+    assert "RAM, 32.0 GiB" in memory
+    assert "experts 8.0 GiB" in memory
+    assert "other programs, at the start 8.0 GiB" in memory
+    assert "free" in memory
+
+
+def test_reading_ahead_shows_what_became_of_it(view: MonitorView, stage: MonitorStage) -> None:
+    view.show()
+    stage.play(30)
+    view._show_numbers()
+    assert "No expert was read before it was needed" in texts(view.reading)
+    hints = HintCount(useful=6, late=3, wasted=1)
+    for step in range(10):
+        sample = msgspec.structs.replace(live_sample(step), hints=hints)
+        stage.clock.now_s += 0.1
+        stage.client.answer(TelemetrySampled(sample=sample))
+    view._show_numbers()
+    assert "100 experts · useful 60 % · late 30 % · wasted 10 %" in texts(view.reading)
+    assert "GB read from the drive in the last minute" in texts(view.reading)
+
+
+def test_curves_can_go_back_a_quarter_of_an_hour(view: MonitorView, stage: MonitorStage) -> None:
+    view.show()
+    stage.play(20)
+    stage.clock.now_s += 100
+    stage.play(20)
+    view.menu.windows[900.0].trigger()
+    assert view.menu.windows[900.0].isChecked()
+    points = [x for curve in view.energy.plot.curves() for part in curve.segments for x, _ in part]
+    assert min(points) < -100
+    assert "in the last 15 minutes" in texts(view.reading)
+    assert not view.energy.plot.grab().toImage().isNull()
+
+
+def test_curves_and_page_can_be_saved(
+    view: MonitorView, stage: MonitorStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view.show()
+    stage.play(20)
+    table, picture = tmp_path / "curves.csv", tmp_path / "page.png"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(table), ""))
+    view.menu.table.trigger()
+    assert table.read_text().startswith("seconds,ram_read_bytes_per_s,")
+    assert f"Saved as {table}." in texts(view)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(picture), ""))
+    view.menu.picture.trigger()
+    saved = QImage(str(picture))
+    assert saved.width() > 1000
+    assert {saved.pixelColor(x, 300).name() for x in range(0, saved.width(), 5)} != {"#ffffff"}
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path), ""))
+    view.menu.table.trigger()
+    assert "could not be written" in texts(view)
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
+    view.menu.picture.trigger()
+    view.menu.table.trigger()
+    assert sorted(tmp_path.glob("*.png")) == [picture]

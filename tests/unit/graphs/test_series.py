@@ -2,12 +2,14 @@
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.graphs.series import (
     BUCKET_S,
+    NUM_BUCKETS,
     RECENT_S,
     WINDOW_S,
     Curve,
@@ -18,7 +20,7 @@ from app.graphs.series import (
     shares,
     total,
 )
-from runtime.protocol.telemetry import TelemetrySample
+from runtime.protocol.telemetry import HintCount, TelemetrySample
 from runtime.protocol.values import EnergyPart, Tier, TierCount
 
 
@@ -189,3 +191,33 @@ def test_axis_starts_at_zero_unless_all_is_far_above() -> None:
     assert axis(120.0, 134.0) == (115.0, 140.0, 5.0)
     assert axis(65.0, 66.0) == (0.0, 80.0, 20.0)
     assert axis(0.0, 0.0) == (0.0, 1.0, 1.0)
+
+
+def test_longer_window_has_as_many_points_in_wider_buckets() -> None:
+    series = SampleSeries(300.0)
+    assert series.bucket_s == pytest.approx(300 / NUM_BUCKETS)
+    for step in range(3000):
+        series.add(step * 0.1, sample())
+    (part,) = series.segments(Curve.DRIVE, 300.0)
+    assert len(part) == NUM_BUCKETS
+    assert part[0][1] == pytest.approx(1000)
+
+
+def test_longer_window_breaks_a_curve_only_after_four_of_its_buckets() -> None:
+    series = SampleSeries(900.0)
+    for at_s in (0.0, 10.0, 40.0):
+        series.add(at_s, sample())
+    assert [len(part) for part in series.segments(Curve.DRIVE, 40.0)] == [2, 1]
+
+
+def test_amount_is_the_sum_within_the_window() -> None:
+    series = SampleSeries()
+    for at_s in (1.0, 30.0, 70.0):
+        series.add(at_s, sample(drive=100))
+    assert series.amount(Curve.DRIVE, 70.0) == 200
+    assert SampleSeries().amount(Curve.DRIVE, 70.0) == 0
+
+
+def test_outcomes_of_reading_ahead_are_summed() -> None:
+    counted = msgspec.structs.replace(sample(), hints=HintCount(useful=3, late=2, wasted=1))
+    assert total([counted, sample(), counted]).hints == (6, 4, 2)
