@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(
             StartOptions(
                 folder=_absolute(options.folder),
+                dropped=_absolute(options.path),
                 is_demo_wanted=not options.no_demo,
                 runtime_arguments=tuple(_runtime_arguments(options)),
             )
@@ -67,6 +68,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="larder", description="Runs Mixture-of-Experts language models on this PC."
     )
+    parser.add_argument("path", nargs="?", help="a model folder to look at, as if dropped")
     parser.add_argument("--version", action="store_true", help="print the version and leave")
     parser.add_argument("--folder", metavar="PATH", help="a model folder to load")
     parser.add_argument("--no-demo", action="store_true", help="do not show the demo model")

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.end_signals import EndSignals
 from app.graphs.map_import import MapImport
+from app.instance import SingleInstance, Start
 from app.language import speak, zoomed
 from app.link.client import RuntimeClient
 from app.link.interpreter import start_apart
@@ -29,12 +30,14 @@ from app.state.library_search import LibrarySearch
 from app.state.live_budgets import LiveBudgets
 from app.state.model_removal import ModelRemoval, RemovalResult
 from app.state.monitor import Monitor
+from app.state.report_bundle import report_bundle
 from app.state.session import Session
 from app.state.settings import SettingsState
 from app.state.settings_file import read_settings
 from app.state.stages import Stage
 from app.state.telemetry import TelemetryState
 from app.state.telemetry_watch import TelemetryWatch
+from app.text import start_words
 from app.text.appearance_words import language_not_read
 from app.text.discover_words import downloaded_line
 from app.text.errors import sentence
@@ -60,6 +63,8 @@ class StartOptions:
 
     folder: str = ""
     """A model folder to load at once."""
+    dropped: str = ""
+    """A folder to look at, as if it had been dropped on the window."""
     is_demo_wanted: bool = True
     """List the demo model, and load it on the first start."""
     runtime_arguments: tuple[str, ...] = ()
@@ -159,11 +164,22 @@ class Program(QObject):
         self.window.show_page(Page.MODELS)
         self.session.drop_folder(folder)
 
+    def open_again(self, folder: str) -> None:
+        """Come to the front, with what a later start of the program was given."""
+        if self.window.isMinimized():
+            self.window.showNormal()
+        self.window.raise_()
+        self.window.activateWindow()
+        if folder:
+            self.open_folder(folder)
+
     def _begin(self) -> None:
         self.session.start()
         self.downloads.start()
         values = self.settings.values
-        if self._options.folder:
+        if self._options.dropped:
+            self.open_folder(self._options.dropped)
+        elif self._options.folder:
             self.session.load_folder(self._options.folder)
         elif values.last_folder and values.load_last_model:
             self.session.load_folder(values.last_folder, values.last_plan)
@@ -228,7 +244,14 @@ class Program(QObject):
             download_folder=str(self.folders.models),
         )
         view.restart_wanted.connect(self._on_restart_wanted)
+        view.about.report_wanted.connect(lambda path: view.about.save_report(path, self._report()))
         return view
+
+    def _report(self) -> bytes:
+        """Return a report of this moment."""
+        logs = (self.folders.runtime_log, self.folders.crash_log)
+        session = self.session
+        return report_bundle(self.settings.values, logs, session.machine, session.loaded_plan)
 
     def _connect(self) -> None:
         window, session, chat = self.window, self.session, self.chat
@@ -436,16 +459,25 @@ def run(options: StartOptions) -> int:
     values, _ = read_settings(app_folders(environment).settings_file)
     os.environ.update(zoomed(values.zoom_percent, environment))
     application = make_application(["larder"])
+    instance = SingleInstance(app_folders(environment).data)
+    started = instance.start(options.dropped or options.folder)
+    if started is not Start.FIRST:
+        instance.close()
+        if started is Start.NO_ANSWER:
+            sys.stderr.write(f"larder: {start_words.no_answer()}\n")
+        return int(started is Start.NO_ANSWER)
     signals = EndSignals()
     try:
         program = Program(options, os.environ)
         # Quitting closes the window, and its closing saves everything.
         signals.arrived.connect(application.quit)
+        instance.opened.connect(program.open_again)
         program.show()
         status = application.exec()
         program.close()
     finally:
         signals.close()
+        instance.close()
     if program.is_restart_wanted:
         start_apart("app", sys.argv[1:], environment)
     return int(status)

@@ -15,6 +15,14 @@ def no_screen(reason: str) -> str:
     ).format(reason=reason)
 
 
+def no_answer() -> str:
+    """Say that the window that is open does not take anything."""
+    return tr(
+        "Larder is open already, but its window does not answer. Wait a moment and try again, or "
+        "end that window first."
+    )
+
+
 def no_demo(folder: str) -> str:
     """Say that there is nothing to talk to in the terminal."""
     return tr(

@@ -24,6 +24,7 @@ from app.text.view_words import DialogWords
 from app.text.words import SettingWords, ShellWords
 from app.theme import metrics
 from app.timers import single_shot
+from app.views.about_card import AboutCard
 from app.views.appearance_card import AppearanceCard
 from app.views.hub_settings import HubSettings
 from app.views.pieces import button, label, scrolling
@@ -70,10 +71,12 @@ class SettingsView(QWidget):
         self._build_files(files)
         self.keys = ShortcutCard()
         self._column.addWidget(self.keys)
+        self.about = AboutCard()
+        self._column.addWidget(self.about)
         reset = button(SettingWords.RESET)
         reset.clicked.connect(settings.reset)
         foot = QHBoxLayout()
-        foot.addWidget(label(DialogWords.ABOUT_TEXT, "dim", is_wrapping=True), 1)
+        foot.addStretch(1)
         foot.addWidget(reset)
         self._column.addLayout(foot)
         self._column.addStretch(1)
