@@ -56,13 +56,17 @@ _NOT_SHIPPED = ("test", "lint", "build")
 
 
 def _licence(data: importlib.metadata.PackageMetadata) -> str:
-    expression = str(data.get("License-Expression") or "").strip()
+    expression = _first(data, "License-Expression")
     if expression:
         return expression
     classes = [text for text in data.get_all("Classifier") or [] if text.startswith("License ::")]
     if classes:
         return ", ".join(text.rpartition(" :: ")[2] for text in classes)
-    return str(data.get("License") or "").strip().partition("\n")[0][:80]
+    return _first(data, "License").partition("\n")[0][:80]
+
+
+def _first(data: importlib.metadata.PackageMetadata, name: str) -> str:
+    return next((str(text).strip() for text in data.get_all(name) or []), "")
 
 
 def version() -> str:

@@ -71,6 +71,14 @@ class TelemetryState(QObject):
         return self._latest
 
     @property
+    def is_working(self) -> bool:
+        """Whether the newest sample says that something was written, read or copied."""
+        latest = self._latest
+        return latest is not None and any(
+            (latest.num_tokens, latest.ram_bytes_read, latest.drive_bytes_read, latest.link_bytes)
+        )
+
+    @property
     def experts(self) -> ExpertMap | None:
         """The newest expert map, whole; None while there is none."""
         return self._experts

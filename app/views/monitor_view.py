@@ -42,6 +42,8 @@ from runtime.protocol.values import Tier
 MIN_WIDTH_OF_TWO_COLUMNS = 980
 NUMBERS_BACK_S = 1.0
 COSTS_BACK_S = 10.0
+RESTING_DRAW_S = 1.0
+RESTING_NUMBERS_S = 2.0
 MAP_HEIGHT_IN_ONE_COLUMN = 280
 PLOT_HEIGHT_IN_ONE_COLUMN = 140
 
@@ -56,6 +58,7 @@ class MonitorView(QWidget):
         self._monitor = monitor
         self._drawn_sample = -1
         self._drawn_point = -1
+        self._numbers_s = -RESTING_NUMBERS_S
         self.setProperty("look", "page")
         self.warning = DriveWarningCard(monitor, palette)
         self.warning.remedy_wanted.connect(self.remedy_wanted)
@@ -168,7 +171,9 @@ class MonitorView(QWidget):
         self._drawn_sample = telemetry.num_samples
         now_s = telemetry.now_s
         self.map_card.show_map(telemetry.experts, is_simulated=self._monitor.is_device_simulated)
-        point = int(now_s // telemetry.series_of(self._window_s).bucket_s)
+        bucket_s = telemetry.series_of(self._window_s).bucket_s
+        # While nothing moves, curves only wander to the left, which need not be smooth.
+        point = int(now_s // (bucket_s if telemetry.is_working else max(bucket_s, RESTING_DRAW_S)))
         if point == self._drawn_point:
             return
         self._drawn_point = point
@@ -183,6 +188,9 @@ class MonitorView(QWidget):
     def _show_numbers(self) -> None:
         telemetry = self._monitor.telemetry
         now_s = telemetry.now_s
+        if not telemetry.is_working and now_s - self._numbers_s < RESTING_NUMBERS_S:
+            return
+        self._numbers_s = now_s
         totals = telemetry.series.recent(now_s, NUMBERS_BACK_S)
         latest = telemetry.latest
         self.hits[0].setVisible(self._has_device())
@@ -240,6 +248,7 @@ class MonitorView(QWidget):
 
     def _on_window_chosen(self, window_s: float) -> None:
         self._window_s = window_s
+        self._numbers_s = -RESTING_NUMBERS_S
         self._draw_curves()
         self._show_numbers()
 

@@ -99,3 +99,13 @@ def test_watch_rests_while_the_window_is_minimised(
     assert client.last(WatchTelemetry).interval_s == 0.0
     watch.set_window_seen(is_seen=True)
     assert client.last(WatchTelemetry).interval_s == INTERVAL_S
+
+
+def test_state_knows_whether_anything_moves() -> None:
+    state = TelemetryState()
+    assert not state.is_working
+    state.add(msgspec.structs.replace(some_sample(), num_tokens=1))
+    assert state.is_working
+    rest = {"num_tokens": 0, "ram_bytes_read": 0, "drive_bytes_read": 0, "link_bytes": 0}
+    state.add(msgspec.structs.replace(some_sample(), **rest))
+    assert not state.is_working
