@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -89,7 +90,7 @@ def test_fuzzers_go_on_until_their_time_is_over_and_stop_at_a_finding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = iter(range(1000))
-    monkeypatch.setattr(deep.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     monkeypatch.setenv(deep.FUZZ_S, "3")
     patterns: list[str] = []
 
