@@ -176,7 +176,9 @@ def main() -> int:
             for model, place in models.items():
                 if options.only in {None, model}:
                     for share in SHARES:
-                        cases += measured(model, place, share, folder / "home", again=options.again)
+                        found = measured(model, place, share, folder / "home", again=options.again)
+                        print(*map(told_of, found), sep="\n", flush=True)
+                        cases += found
     rows = [
         row(
             what=f"{case.model} at {case.share:.0%}, {case.basis}: reached by told",
