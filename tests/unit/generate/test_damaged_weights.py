@@ -1,5 +1,8 @@
 """Weights that are no numbers, and folders with code in them, on the way to an answer."""
 
+import contextlib
+import os
+import re
 import shutil
 from pathlib import Path
 
@@ -11,7 +14,8 @@ from runtime.kernels.base import Kernels
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.sentences import sentence
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import ExpertPart, TensorEntry
+from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry
+from runtime.store.prepared import PreparedStore
 from tests.support.code_traps import make_trap
 from tests.support.engine_runs import answer, user
 from tests.support.hand_made_plans import exact_plan, prepared_plan
@@ -77,6 +81,36 @@ def test_answer_of_experts_that_are_no_numbers_is_an_error_and_no_nonsense(
         with pytest.raises(LarderError) as refused:
             answer(engine, [user("Hello")])
         assert refused.value.code is ErrorCode.WEIGHTS_NOT_FINITE
+
+
+def flip_a_bit_of_each_record(copy: Path) -> None:
+    """Flip one bit in the middle of every expert of a prepared copy; a second time mends it."""
+    with contextlib.closing(PreparedStore(copy)) as store:
+        for layer in range(4):
+            for number in range(64):
+                with contextlib.suppress(KeyError):
+                    file, offset_bytes = store.place_of(ExpertId(layer, number))
+                    with Path(file).open("r+b") as records:
+                        records.seek(offset_bytes + store.layout.record_bytes // 2)
+                        byte = records.read(1)[0]
+                        records.seek(-1, os.SEEK_CUR)
+                        records.write(bytes([byte ^ 1]))
+
+
+def test_load_of_a_copy_with_flipped_bits_names_an_expert_and_works_once_it_is_mended(
+    folder: Path, tmp_path: Path, open_engine: OpenEngine
+) -> None:
+    plan = prepared_plan(folder, tmp_path / "copy", WeightFormat.Q8_G32)
+    expected = answer(open_engine(plan), [user("Hello")]).token_ids
+    flip_a_bit_of_each_record(tmp_path / "copy")
+
+    with pytest.raises(LarderError) as refused:
+        open_engine(plan)
+
+    assert refused.value.code is ErrorCode.STORE_DAMAGED
+    assert re.search(r"\(layer \d, expert \d+\)", sentence(report_of(refused.value)))
+    flip_a_bit_of_each_record(tmp_path / "copy")
+    assert answer(open_engine(plan), [user("Hello")]).token_ids == expected
 
 
 def test_model_with_code_in_its_folder_answers_without_running_it(
