@@ -87,6 +87,7 @@ def begin_story(window: WindowDriver) -> None:
     window.wait_for_text(MIN_LENGTH)
 
 
+@pytest.mark.timeout(300)
 def test_drive_that_fails_stalls_and_takes_the_runtime_along_costs_nothing_but_time(
     window: WindowDriver, faults: Faults, tmp_home: Path, record_property: Record
 ) -> None:

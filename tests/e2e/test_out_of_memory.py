@@ -52,6 +52,7 @@ def window(
         driver.close()
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.platform != "linux", reason="memory groups are of Linux")
 def test_runtime_killed_for_want_of_memory_is_told_and_starts_again(
     window: WindowDriver, group: MemoryGroup
