@@ -58,7 +58,7 @@ CUTS = (
     ), kept=("resources/demo/larder-demo/*",)),
 )  # fmt: skip
 
-QT_MODULES = ("QtCore", "QtGui", "QtSvg", "QtWidgets")
+QT_MODULES = ("QtCore", "QtGui", "QtNetwork", "QtSvg", "QtWidgets")
 """The parts of PySide6 that stay; those of Qt stay by what these and the plugins load."""
 QT_PLUGINS = {
     "linux": (

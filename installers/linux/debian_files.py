@@ -18,6 +18,7 @@ PYTHON = "python3.11"
 _PYTHON_PACKAGES = ("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib")
 # Package -> the libraries of it that come along, because not every desktop has them.
 _LIBRARIES = {
+    "libbrotli1": ("libbrotlicommon.so.1", "libbrotlidec.so.1"),
     "libbz2-1.0": ("libbz2.so.1.0",),
     "libffi8": ("libffi.so.8",),
     "liblzma5": ("liblzma.so.5",),

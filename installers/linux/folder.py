@@ -163,7 +163,8 @@ def compile_modules(tree: Path) -> None:
     """Compile every module, without a word of where the tree lay and of when that was."""
     python = tree / "python" / "bin" / debian_files.PYTHON
     library = tree / "python" / "lib" / debian_files.PYTHON
-    command = [str(python), "-E", "-m", "compileall", "-q", "-j", "1"]
+    # -B and -f: what this very process imports would be left as another kind of file.
+    command = [str(python), "-B", "-m", "compileall", "-q", "-f", "-j", "1"]
     command += ["--invalidation-mode", "unchecked-hash", "-s", str(library), str(library)]
     environment = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
     environment["PYTHONHASHSEED"] = "0"

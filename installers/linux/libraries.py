@@ -16,6 +16,7 @@ SYSTEM = {
     "libdl.so.2": "libc6",
     "libm.so.6": "libc6",
     "libpthread.so.0": "libc6",
+    "libresolv.so.2": "libc6",
     "librt.so.1": "libc6",
     "libutil.so.1": "libc6",
     "libEGL.so.1": "libegl1",

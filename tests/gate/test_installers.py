@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -86,6 +87,12 @@ def test_every_system_keeps_a_platform_and_the_icon_engine() -> None:
     for plugins in cuts.QT_PLUGINS.values():
         assert any(name.startswith("platforms/") for name in plugins)
         assert "iconengines/*" in plugins
+
+
+def test_every_part_of_qt_that_the_window_imports_is_kept() -> None:
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "app").rglob("*.py"))
+    found = set(re.findall(r"from PySide6\.(\w+) import", code))
+    assert {"QtCore", "QtWidgets"} <= found <= set(cuts.QT_MODULES)
 
 
 def test_cut_package_is_imported_nowhere_in_the_program() -> None:
