@@ -3,8 +3,8 @@
 For each shape the sequence is fed to the Hugging Face folder by our engine and to the GGUF file by
 the peer, and the experts of each token are compared with the trace, and with each other. Beside
 that it is told how far the repeated part is from its whole trace. Files are written below build/
-one shape after the other and removed; `--deepseek` adds DeepSeek-V2-Lite, of which the peer reads
-nothing but all 27 layers, 17 GB on the drive.
+one shape after the other and removed. The peer reads DeepSeek-V2-Lite with all of its 27 layers
+alone: it is compared with narrow ones, and `--deepseek` adds the true widths, 17 GB on the drive.
 
     python benchmarks/calibration.py --keep FOLDER --shape qwen3-30b-a3b --layers 8
 
@@ -14,6 +14,7 @@ writes one model into a folder and keeps it; `--vocabulary` and `--tokens` chang
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import resource
 import sys
 import tempfile
@@ -44,9 +45,17 @@ from tests.support.hand_made_plans import exact_plan, prepared_plan  # noqa: E40
 
 LAYERS = {"qwen3-30b-a3b": 8, "gpt-oss-20b": 4, "qwen3-235b-a22b": 2}
 DEEPSEEK = "deepseek-v2-lite"
+NARROW = {
+    "hidden_size": 512,
+    "moe_intermediate_size": 64,
+    "intermediate_size": 96,
+    "vocab_size": 1024,
+}
+"""Of DeepSeek-V2-Lite, whose sequence is then of 512 tokens."""
 VOCABULARY = 32_000
+MAX_TOKENS = 2048
 FED_TOKENS = 96
-"""Tokens that both sides are fed; the part that is like the whole is the sequence of 2048."""
+"""Tokens that both sides are fed; the sequence that is like the whole trace has 2048."""
 
 
 def main() -> None:
@@ -56,7 +65,7 @@ def main() -> None:
     parser.add_argument("--shape", choices=sorted(SHAPES), default="qwen3-30b-a3b")
     parser.add_argument("--layers", type=int, help="layers of the model that is kept")
     parser.add_argument("--vocabulary", type=int, help="tokens of its vocabulary")
-    parser.add_argument("--tokens", type=int, default=2048, help="tokens of its sequence")
+    parser.add_argument("--tokens", type=int, default=MAX_TOKENS, help="tokens of its sequence")
     parser.add_argument("--deepseek", action="store_true", help="compare DeepSeek-V2-Lite too")
     wishes = parser.parse_args()
     if wishes.keep:
@@ -64,12 +73,20 @@ def main() -> None:
         write_both(wishes.keep, CalibratedModel(shape, num_tokens=wishes.tokens))
         print(wishes.keep)
         return
-    layers = LAYERS | ({DEEPSEEK: SHAPES[DEEPSEEK].num_layers} if wishes.deepseek else {})
+    shapes = {name: SHAPES[name].changed(number, VOCABULARY) for name, number in LAYERS.items()}
+    deepseek = SHAPES[DEEPSEEK]
+    config = {**deepseek.config, **NARROW}
+    shapes[f"{DEEPSEEK}, narrow"] = dataclasses.replace(deepseek, config=config)
+    if wishes.deepseek:
+        shapes[DEEPSEEK] = deepseek.changed(vocabulary=VOCABULARY)
     rows: list[dict[str, object]] = []
     (ROOT / "build").mkdir(exist_ok=True)
-    for name, num_layers in layers.items():
+    for name, shape in shapes.items():
         with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
-            rows += compare(Path(folder), name, num_layers)
+            model = CalibratedModel(shape, num_tokens=min(MAX_TOKENS, shape.hidden))
+            rows += compare(Path(folder), name, model)
+    for name in SHAPES:
+        rows += likeness_rows(name)
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rows.append(row(what="most memory of writing and feeding, MiB", ours=round(peak_mb)))
     print(write_result("calibration", rows, load_averages=load_averages(), fed_tokens=FED_TOKENS))
@@ -81,9 +98,8 @@ def write_both(folder: Path, model: CalibratedModel) -> None:
     write_gguf(folder / "peer.gguf", model)
 
 
-def compare(folder: Path, name: str, num_layers: int) -> list[dict[str, object]]:
+def compare(folder: Path, name: str, model: CalibratedModel) -> list[dict[str, object]]:
     """Return the lines of one shape."""
-    model = CalibratedModel(SHAPES[name].changed(num_layers, VOCABULARY))
     write_both(folder, model)
     fed = model.sequence[:FED_TOKENS]
     if model.is_mxfp4:
@@ -97,7 +113,7 @@ def compare(folder: Path, name: str, num_layers: int) -> list[dict[str, object]]
         found, follows = process.routes(fed)
     theirs = np.array(found).transpose(1, 0, 2)
     recorded = model.routing.trace.ids[:FED_TOKENS]
-    what = f"{name}, {num_layers} layers: share of tokens and layers with the experts"
+    what = f"{name}, {model.shape.num_layers} layers: share of tokens and layers with the experts"
     shares = {
         f"{what} of the recording": (equal(ours.ids, recorded), equal(theirs, recorded)),
         f"{what} of the other side": (equal(ours.ids, theirs),) * 2,
@@ -115,9 +131,17 @@ def compare(folder: Path, name: str, num_layers: int) -> list[dict[str, object]]
             target=str(FED_TOKENS), is_reached=likeliest == follows == FED_TOKENS,
         )
     )  # fmt: skip
+    for each in rows:
+        print(f"{each['what']}: {each['ours']} {each['peer']}", flush=True)
+    return rows
+
+
+def likeness_rows(name: str) -> list[dict[str, object]]:
+    """Return the lines that tell how far the part that a shape repeats is from its trace."""
+    rows: list[dict[str, object]] = []
     whole = read_trace(TRACES / SHAPES[name].trace)
     step = range(0, whole.num_layers, 3)
-    part = typical_part(whole, len(model.sequence))
+    part = typical_part(whole, MAX_TOKENS)
     whole = beginning(whole)
     for mark, points in points_apart(part.only_layers(step), whole.only_layers(step)).items():
         rows.append(
@@ -127,7 +151,7 @@ def compare(folder: Path, name: str, num_layers: int) -> list[dict[str, object]]
             )
         )  # fmt: skip
     for each in rows:
-        print(f"{each['what']}: {each['ours']} {each['peer'] or ''}", flush=True)
+        print(f"{each['what']}: {each['ours']}", flush=True)
     return rows
 
 

@@ -1,230 +1,156 @@
 """`make bench-drive`: models larger than memory, beside llama.cpp, in the same control group.
 
-Both sides have the same shape (Qwen3-30B-A3B's layers, 8 of them), the same bits (4.5), random
-weights and routers, the same tokens one by one and the same number of threads; the peer is mapped.
-Runs take turns, A B A B; each begins with no page of its files in the system's cache. What a side
-read from the drive is what the system counted for its process.
+Both sides have the same shape (Qwen3-30B-A3B's layers, 8 of them), the same bits (4.5), the same
+tokens one by one and the same number of threads; the peer is mapped. One model has random weights
+and routers, the other is calibrated: both sides have its very weights, and it routes as recorded
+(`drive_models.py`). Runs take turns, A B A B; each begins with no page of its files in the system's
+cache. What a side read from the drive is what the system counted for its process. Prompts of 512
+and 2048 tokens are measured under the limit of 50 %.
 
-    python benchmarks/drive.py --short            one cell, 3 pairs, a few minutes
-    python benchmarks/drive.py                    all limits on this drive and at 500 MB/s, 5 pairs
-    python benchmarks/drive.py --fast FOLDER      and in a folder on a fast drive
+    python benchmarks/drive.py --quick            the limit of 50 %, 2 pairs, under ten minutes
+    python benchmarks/drive.py                    all limits, 5 pairs, about two hours
+    python benchmarks/drive.py --only calibrated --limit 25 --place fast    a part, not kept
 
-A fast drive where there is none, a compressed block device in RAM, as root: `zramctl -s 8G -a lz4
-/dev/zram0; mkfs.ext4 /dev/zram0; mount /dev/zram0 FOLDER`. Root is needed for control groups and
-for the read-ahead of the peer's drive, which is put back afterwards. The peer is built at its first
-use.
+The drives are a compressed block device in RAM, made for the time of the run, and this one
+throttled to 500 MB/s; `--place "this drive"` is this one as it is, and `--fast FOLDER` a folder on
+a fast drive instead of RAM. Root is needed for all of this, for control groups and for the
+read-ahead of the peer's drive, which is put back afterwards. What this machine refuses is told and
+left out. The peer is built at its first use. `--read-ahead 8192` shows the peer with the 8 MiB that
+some machines have.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import dataclasses
-import os
+import json
 import random
 import shutil
 import statistics
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import peer
 import psutil
-from asked import AskedProcess, Start
-from drive_process import EMBEDDING_SCALE
+from drive_models import (
+    CALIBRATED,
+    RANDOM,
+    calibrated_model,
+    make,
+    missed_in_replay,
+)
+from drive_places import FAST, READ_AHEAD_KB, SLOW, THIS, Place, place_of, read_ahead
+from drive_prompts import MIN_LIMIT_SHARE, PROMPTS_TOKENS, prompt_rows
+from drive_turns import FIRST_TOKENS, THREADS, Cell, Run, median, our_turn, peer_turn
 from model_shapes import QWEN3_30B
 from reporting import load_averages, row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.io_throttle import device_of, io_throttle  # noqa: E402
+from tests.support.io_throttle import io_throttle  # noqa: E402
 from tests.support.memory_group import MemoryGroup, memory_group  # noqa: E402
 
-THREADS = 2
-SLOW_BYTES_PER_S = 500_000_000
-READ_AHEAD_KB = 128
-TARGETS = {"fast": {75: 2.1, 50: 2.4, 25: 3.4}, "500 MB/s": {75: 1.15, 50: 1.1, 25: 1.05}}
-"""Ratios to the peer with random routing."""
-MIN_LIMIT_SHARE = 0.85
-_FIRST_TOKENS = 16
-"""Fed before the clock runs."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Place:
-    """A drive: a folder on it, its name, and to what it is throttled."""
-
-    name: str
-    folder: Path
-    limit_per_s: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class Run:
-    """What one side did in one turn."""
-
-    tokens_per_s: float
-    read_mb_per_token: float
-    cpu_s_per_token: float
-    more: dict[str, Any]
-
-
-class Ours(AskedProcess):
-    """Our side in a process of its own."""
-
-    def __init__(self, start: Start = list) -> None:
-        command = [sys.executable, str(Path(__file__).with_name("drive_process.py"))]
-        super().__init__("our side", start(command))
+LIMITS = (75, 50, 25)
+"""Percent of the peer's file."""
+PROMPTS_SHARE = 50
+"""The limit under which prompts are measured."""
+TARGETS = {
+    (FAST, RANDOM): {75: 2.1, 50: 2.4, 25: 3.4},
+    (FAST, CALIBRATED): {75: 1.4, 50: 1.8, 25: 2.3},
+    (SLOW, RANDOM): {75: 1.15, 50: 1.1, 25: 1.05},
+    (SLOW, CALIBRATED): {75: 1.2, 50: 1.25, 25: 1.25},
+}
+"""Ratios to the peer."""
 
 
 def main() -> None:
     """Measure the cells that were asked for and write the result."""
     wishes = _wishes()
     python = peer.environment("native")
-    places = [Place("this drive", ROOT / "build" / "bench-drive")]
-    if not wishes.short:
-        places.append(Place("500 MB/s", places[0].folder, SLOW_BYTES_PER_S))
-    if wishes.fast:
-        places.append(Place("fast", wishes.fast / "larder-bench-drive"))
     rows: list[dict[str, object]] = []
-    for place in places:
-        model_bytes = _make(place.folder)
-        for share in (75,) if wishes.short else (75, 50, 25):
-            limit_bytes = model_bytes * share // 100
-            with _cell(place.folder, limit_bytes) as group:
-                rows += _measure(place, share, limit_bytes, group, python, wishes)
-    name = "drive-short" if wishes.short else "drive"
-    print(write_result(name, rows, load_averages=load_averages(), num_pairs=wishes.pairs))
+    refused = []
+    for place_name in wishes.place:
+        for routing in wishes.only:
+            try:
+                with place_of(place_name, wishes.fast) as place:
+                    rows += _cells(place, routing, python, wishes)
+            except OSError as error:
+                refused.append(f"{place_name}, {routing} routing: {error}")
+                print(f"left out: {refused[-1]}", flush=True)
+    name = "drive-quick" if wishes.quick else "drive"
+    if wishes.is_part:
+        print(json.dumps(rows, indent=1))
+        return
+    told = {"num_pairs": wishes.pairs, "read_ahead_kb": wishes.read_ahead, "refused": refused}
+    print(write_result(name, rows, load_averages=load_averages(), **told))
 
 
 def _wishes() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="models larger than memory, beside llama.cpp")
-    parser.add_argument("--short", action="store_true", help="one cell, 3 pairs")
-    parser.add_argument("--fast", type=Path, help="a folder on a fast drive")
-    parser.add_argument("--pairs", type=int, default=0, help="turns of each side")
-    parser.add_argument("--tokens", type=int, default=64, help="tokens of a turn")
+    add = parser.add_argument
+    add("--quick", action="store_true", help="50 %% alone, 2 pairs, two threads, fewer tokens")
+    add("--fast", type=Path, help="a folder on a fast drive, instead of one in RAM")
+    add("--pairs", type=int, default=0, help="turns of each side")
+    add("--tokens", type=int, default=0, help="tokens of a turn")
+    add("--only", action="append", choices=(RANDOM, CALIBRATED), help="how the model routes")
+    add("--limit", action="append", type=int, choices=LIMITS, help="percent of the model")
+    add("--place", action="append", choices=(FAST, SLOW, THIS), help="which drive")
+    add("--read-ahead", type=int, default=READ_AHEAD_KB, help="KiB, of the peer's drive")
+    add("--prompts", action="store_true", help="prompts too, of which --quick has none")
     wishes = parser.parse_args()
-    wishes.pairs = wishes.pairs or (3 if wishes.short else 5)
+    wishes.is_part = bool(wishes.only or wishes.limit or wishes.place)
+    wishes.prompts = wishes.prompts or not wishes.quick
+    wishes.pairs = wishes.pairs or (2 if wishes.quick else 5)
+    wishes.tokens = wishes.tokens or (32 if wishes.quick else 64)
+    wishes.only = wishes.only or [RANDOM, CALIBRATED]
+    wishes.limit = wishes.limit or ([50] if wishes.quick else list(LIMITS))
+    wishes.place = wishes.place or [FAST, SLOW]
     return wishes
 
 
-def _make(folder: Path) -> int:
-    """Write both sides' models, where they are not there yet; return the bytes of the peer's."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with Ours() as ours:
-        ours.ask(make=str(folder / "ours"))
-    theirs = folder / "peer.gguf"
-    if not theirs.exists():
-        part = theirs.with_suffix(".part")
-        peer.write_model(part, QWEN3_30B, "Q4_0", EMBEDDING_SCALE)
-        part.replace(theirs)
-    return theirs.stat().st_size
-
-
-@contextlib.contextmanager
-def _cell(folder: Path, limit_bytes: int) -> Iterator[MemoryGroup]:
-    """Make the control group of a cell, while the folder's drive has the usual read-ahead."""
-    with contextlib.ExitStack() as stack:
-        group = stack.enter_context(memory_group(limit_bytes))
-        if group is None:
-            sys.exit("no control group can be made here: run as root on Linux")
-        stack.enter_context(_read_ahead(folder))
-        yield group
-
-
-@contextlib.contextmanager
-def _read_ahead(folder: Path) -> Iterator[None]:
-    """Set the read-ahead of a folder's drive for the time of a block."""
-    path = Path(f"/sys/dev/block/{device_of(folder)}/queue/read_ahead_kb")
-    before = path.read_text(encoding="ascii")
-    path.write_text(str(READ_AHEAD_KB), encoding="ascii")
-    try:
-        yield
-    finally:
-        path.write_text(before, encoding="ascii")
+def _cells(
+    place: Place, routing: str, python: Path, wishes: argparse.Namespace
+) -> list[dict[str, object]]:
+    """Return the lines of all limits on a drive with one model."""
+    folder = place.folder / routing
+    model_bytes = make(folder, routing)
+    rows: list[dict[str, object]] = []
+    for share in wishes.limit:
+        limit_bytes = model_bytes * share // 100
+        with memory_group(limit_bytes) as group:
+            if group is None:
+                sys.exit("no control group can be made here: run as root on Linux")
+            with read_ahead(folder, wishes.read_ahead):
+                cell = Cell(place, folder, routing, share, limit_bytes)
+                rows += _measure(cell, group, python, wishes)
+    return rows
 
 
 def _measure(
-    place: Place,
-    share: int,
-    limit_bytes: int,
-    group: MemoryGroup,
-    python: Path,
-    wishes: argparse.Namespace,
+    cell: Cell, group: MemoryGroup, python: Path, wishes: argparse.Namespace
 ) -> list[dict[str, object]]:
     """Return the lines of a cell."""
-    source = random.Random(share)
-    ids = [source.randrange(QWEN3_30B.vocabulary) for _ in range(_FIRST_TOKENS + wishes.tokens)]
+    number = FIRST_TOKENS[cell.routing] + wishes.tokens
+    ids = tokens_of(cell, number)
     ours: list[Run] = []
     theirs: dict[int, list[Run]] = {}
-    with io_throttle(group, place.folder, place.limit_per_s) as join:
+    with io_throttle(group, cell.folder, cell.place.limit_per_s) as join:
 
         def start(command: list[str]) -> list[str]:
             return join(group.command(command))
 
         # The best of the peer's own settings: a mapped model may gain from one thread less.
         for _ in range(wishes.pairs):
-            ours.append(_our_turn(place.folder / "ours", limit_bytes, ids, start))
-            for threads in (THREADS,) if wishes.short else (THREADS, 1):
+            ours.append(our_turn(cell, ids, start))
+            for threads in (THREADS,) if wishes.quick else (THREADS, 1):
                 found = theirs.setdefault(threads, [])
-                found.append(_peer_turn(python, place.folder / "peer.gguf", threads, ids, start))
-    best = max(theirs, key=lambda threads: _median(theirs[threads], "tokens_per_s"))
-    return _rows(place, share, ours, theirs[best], best)
-
-
-def _our_turn(folder: Path, limit_bytes: int, ids: list[int], start: Start) -> Run:
-    _forget(folder)
-    with Ours(start) as ours:
-        ours.ask(load=str(folder), limit_bytes=limit_bytes, threads=THREADS)
-        ours.ask(feed=ids[:_FIRST_TOKENS])
-        before = _spent(ours.process_id)
-        told = ours.ask(feed=ids[_FIRST_TOKENS:])
-        after = _spent(ours.process_id)
-        told |= ours.ask(limits=True)
-    return _run(told["seconds"], len(ids) - _FIRST_TOKENS, before, after, told)
-
-
-def _peer_turn(python: Path, path: Path, threads: int, ids: list[int], start: Start) -> Run:
-    _forget(path)
-    with peer.PeerProcess(python, start) as process:
-        process.load(path, peer.Settings(is_repacked=False, has_flash=False, threads=threads))
-        process.feed(ids[:_FIRST_TOKENS])
-        before = _spent(process.process_id)
-        seconds = process.feed(ids[_FIRST_TOKENS:])
-        after = _spent(process.process_id)
-    return _run(seconds, len(ids) - _FIRST_TOKENS, before, after, {})
-
-
-def _spent(process_id: int) -> tuple[int, float]:
-    """Return what the system counted for a process: bytes from drives, processor seconds."""
-    process = psutil.Process(process_id)
-    times = process.cpu_times()
-    return process.io_counters().read_bytes, times.user + times.system
-
-
-def _run(
-    seconds: float,
-    num_tokens: int,
-    before: tuple[int, float],
-    after: tuple[int, float],
-    more: dict[str, Any],
-) -> Run:
-    return Run(
-        num_tokens / seconds,
-        (after[0] - before[0]) / num_tokens / 1e6,
-        (after[1] - before[1]) / num_tokens,
-        more | {"num_tokens": num_tokens},
-    )
-
-
-def _forget(place: Path) -> None:
-    """Let the system's cache forget files."""
-    for path in [place] if place.is_file() else place.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                found.append(peer_turn(python, cell, threads, ids, start))
+        prompts: list[dict[str, object]] = []
+        if wishes.prompts and cell.share == PROMPTS_SHARE:
+            tokens = tokens_of(cell, max(PROMPTS_TOKENS))
+            prompts = prompt_rows(cell, python, tokens, wishes.pairs, start)
+    best = max(theirs, key=lambda threads: median(theirs[threads], "tokens_per_s"))
+    return _rows(cell, ours, theirs[best], best) + prompts
 
 
 def _limit_s(run: Run) -> float:
@@ -240,12 +166,18 @@ def _limit_s(run: Run) -> float:
     return max(parts)
 
 
-def _rows(
-    place: Place, share: int, ours: list[Run], theirs: list[Run], threads: int
-) -> list[dict[str, object]]:
-    what = f"{place.name}, limit {share} %, random routing"
-    rate, beside = _median(ours, "tokens_per_s"), _median(theirs, "tokens_per_s")
-    target = TARGETS.get(place.name, {}).get(share)
+def tokens_of(cell: Cell, number: int) -> list[int]:
+    """Return the tokens that both sides are fed."""
+    if cell.routing == CALIBRATED:
+        return calibrated_model().sequence[:number]
+    source = random.Random(cell.share)
+    return [source.randrange(QWEN3_30B.vocabulary) for _ in range(number)]
+
+
+def _rows(cell: Cell, ours: list[Run], theirs: list[Run], threads: int) -> list[dict[str, object]]:
+    what = str(cell)
+    rate, beside = median(ours, "tokens_per_s"), median(theirs, "tokens_per_s")
+    target = TARGETS.get((cell.place.name, cell.routing), {}).get(cell.share)
     limit_share = statistics.median(_limit_s(run) * run.tokens_per_s for run in ours)
     rows = [
         row(
@@ -261,8 +193,8 @@ def _rows(
         *(
             row(
                 what=f"{what}: {field.replace('_', ' ')}",
-                ours=round(_median(ours, field), 3),
-                peer=round(_median(theirs, field), 3),
+                ours=round(median(ours, field), 3),
+                peer=round(median(theirs, field), 3),
             )
             for field in ("read_mb_per_token", "cpu_s_per_token")
         ),
@@ -275,12 +207,25 @@ def _rows(
             ours=round(statistics.median(r.more["wait_s"] / r.more["seconds"] for r in ours), 3),
         ),
     ]
+    if cell.routing == CALIBRATED:
+        rows.append(_beside_replay(what, ours))
     print(f"{what}: {rate:.2f} tokens/s, peer {beside:.2f}, {limit_share:.0%} of our limit")
     return rows
 
 
-def _median(runs: list[Run], field: str) -> float:
-    return float(statistics.median(getattr(run, field) for run in runs))
+def _beside_replay(what: str, ours: list[Run]) -> dict[str, object]:
+    """Return the line that compares missed bytes with a replay of the same tokens and slots."""
+    more = ours[0].more
+    number = missed_in_replay(more["slots"], FIRST_TOKENS[CALIBRATED], more["num_tokens"])
+    replayed = number * more["record_bytes"]
+    missed = statistics.median(run.more["missed_bytes"] for run in ours)
+    return row(
+        what=f"{what}: MB missed a token, the peer is a replay",
+        ours=round(missed / more["num_tokens"] / 1e6, 2),
+        peer=round(replayed / more["num_tokens"] / 1e6, 2),
+        target="at most the replay's",
+        is_reached=missed <= replayed,
+    )
 
 
 if __name__ == "__main__":

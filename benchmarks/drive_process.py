@@ -2,13 +2,17 @@
 
 The model is random, of a shape, with the program's own reader, expert cache, model code and
 kernels; its records and its dense part lie in files that are made beforehand, so that nothing of
-making them counts. Each line is a JSON object; each answer is one line of JSON:
+making them counts (`drive_models.py`). Each line is a JSON object; each answer is one line of JSON:
 
-    {"make": folder}                                    writes the files             -> {"bytes": n}
     {"load": folder, "limit_bytes": n, "threads": n}    within so much memory       -> {"slots": n}
+    {"prompt": [ids]}                                   from nothing, in chunks     -> {...}
     {"feed": [ids]}                                     one by one                  -> {...}
     {"limits": true}                                    what the machine allows     -> {...}
     {"close": true}
+
+With "hints": false no guess of the next layer is listened to: the stream of a calibrated model does
+not change from layer to layer, so that every guess would be right. "context_tokens" makes room for
+other numbers of tokens, "is_prompt": true for the work of a prompt's chunks.
 """
 
 import json
@@ -39,7 +43,13 @@ from runtime.protocol.values import WeightFormat  # noqa: E402
 from runtime.residency.books import Books  # noqa: E402
 from runtime.residency.experts import ExpertCache  # noqa: E402
 from runtime.residency.shape import CacheShape  # noqa: E402
-from runtime.spec.footprint import ram_slots_within, staging_slots  # noqa: E402
+from runtime.residency.trial import HintMode  # noqa: E402
+from runtime.spec.footprint import (  # noqa: E402
+    PREFILL_CHUNK_TOKENS,
+    ram_slots_within,
+    staging_slots,
+    work_bytes,
+)
 from runtime.spec.tensors import (  # noqa: E402
     STORED_BITS,
     ExpertId,
@@ -140,7 +150,16 @@ class KeptWeights(RandomWeights):
 class Ours:
     """One loaded model within a limit."""
 
-    def __init__(self, folder: Path, limit_bytes: int, threads: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        limit_bytes: int,
+        threads: int,
+        *,
+        has_hints: bool,
+        context_tokens: int = CONTEXT_TOKENS,
+        is_prompt: bool = False,
+    ) -> None:
         shape = QWEN3_30B
         spec = shape.spec()
         self.store = RecordFile(folder / RECORDS, shape)
@@ -148,46 +167,63 @@ class Ours:
         self.counters = Counters()
         ledger = Ledger(1 << 40)
         weights = KeptWeights(folder, shape)
-        self._kv = KvCache(ledger, spec, CONTEXT_TOKENS)
+        self._context_tokens = context_tokens
+        self._kv = KvCache(ledger, spec, context_tokens)
         kernels = choose_kernels(threads)
         # What the process holds with the dense part in it is not there for experts.
-        build_model(spec, kernels, weights, _NoExperts(self.store), CONTEXT_TOKENS)
+        build_model(spec, kernels, weights, _NoExperts(self.store), context_tokens)
         self.dense_bytes = weights.num_bytes
         held = psutil.Process().memory_full_info().uss
-        room = limit_bytes - held - SPARE_BYTES
+        work = work_bytes(spec, context_tokens, PREFILL_CHUNK_TOKENS) if is_prompt else 0
+        room = limit_bytes - held - SPARE_BYTES - work
         num_layers, num_staging = shape.num_layers, staging_slots(spec)
         num_slots = ram_slots_within(spec, self.record_bytes, room)
+        num_slots = min(num_slots, num_layers * shape.num_experts)
         if num_slots < num_layers:
             sys.exit(f"{limit_bytes} bytes hold {held} of the process and no experts")
         slots = even_split(num_layers, num_slots, shape.num_experts)
         cache_shape = CacheShape(spec.moe_layers, slots, shape.num_experts, num_staging=num_staging)
         tally = ExpertTally(num_layers, shape.num_experts, STORED_BITS[FORMAT])
         self.experts = ExpertCache(self.store, cache_shape, ledger, Books(self.counters, tally))
+        if not has_hints:
+            self.experts.set_hints(HintMode.NEVER)
         self.num_slots = num_slots
-        self._model = build_model(spec, kernels, weights, self.experts, CONTEXT_TOKENS)
+        self._model = build_model(spec, kernels, weights, self.experts, context_tokens)
         self.experts.fill(shape.top_k, _ignore)
         self.experts.fill_behind()
         assert self.experts.wait_filled(600)
 
     def feed(self, ids: Sequence[int]) -> dict[str, Any]:
         """Put tokens through the model one by one."""
+        return self._put([[token] for token in ids], is_prompt=False)
+
+    def prompt(self, ids: Sequence[int]) -> dict[str, Any]:
+        """Put a prompt through the model, from an empty cache of keys and values."""
+        self._kv.truncate(0)
+        size = PREFILL_CHUNK_TOKENS
+        chunks = [list(ids[first : first + size]) for first in range(0, len(ids), size)]
+        return self._put(chunks, is_prompt=True) | {"chunk_tokens": size}
+
+    def _put(self, pieces: Sequence[list[int]], *, is_prompt: bool) -> dict[str, Any]:
+        """Put tokens through the model; of a prompt only the last one is asked what follows."""
         before, bytes_before = self.counters.copy(), self.store.num_bytes_read
         started_s = time.perf_counter()
-        for token in ids:
-            if self._kv.num_tokens >= CONTEXT_TOKENS - 1:
+        for number, piece in enumerate(pieces, 1):
+            if self._kv.num_tokens + len(piece) > self._context_tokens:
                 self._kv.truncate(0)
             self.experts.begin_step()
-            self._kv.reserve(1)
-            hidden = self._model.forward([token], self._kv.num_tokens, self._kv.layers)
-            self._kv.commit([token])
-            self._model.logits(hidden)
+            self._kv.reserve(len(piece))
+            hidden = self._model.forward(piece, self._kv.num_tokens, self._kv.layers)
+            self._kv.commit(piece)
+            if not is_prompt or number == len(pieces):
+                self._model.logits(hidden[-1:])
         seconds = time.perf_counter() - started_s
         spent = self.counters.since(before)
         return {
             "seconds": seconds,
             "missed_bytes": spent.expert_miss_bytes,
             "read_bytes": self.store.num_bytes_read - bytes_before,
-            "touched_bytes": spent.ram_bytes_read + len(ids) * self.dense_bytes,
+            "touched_bytes": spent.ram_bytes_read + len(pieces) * self.dense_bytes,
             "hits": spent.expert_hits / max(1, spent.expert_hits + spent.expert_misses),
             "wait_s": spent.drive_wait_s,
         }
@@ -223,9 +259,8 @@ class _NoExperts:
         raise NotImplementedError(layer, experts)
 
 
-def make(folder: Path) -> int:
-    """Write the records and the dense part, where they are not there yet; return all bytes."""
-    folder.mkdir(parents=True, exist_ok=True)
+def make_random(folder: Path) -> None:
+    """Write the records and the dense part of the random model, where they are not there yet."""
     shape, path = QWEN3_30B, folder / RECORDS
     layout = expert_layout(FORMAT, shape.hidden, shape.width)
     size = shape.num_layers * shape.num_experts * layout.record_bytes
@@ -238,7 +273,6 @@ def make(folder: Path) -> int:
     weights = KeptWeights(folder, shape)
     build_model(shape.spec(), choose_kernels(), weights, _NoExperts(store), CONTEXT_TOKENS)
     store.close()
-    return sum(file.stat().st_size for file in folder.glob("*.bin"))
 
 
 def main() -> None:
@@ -249,15 +283,26 @@ def main() -> None:
         wish = json.loads(line)
         if wish.get("close"):
             break
-        if "make" in wish:
-            answer: dict[str, Any] = {"bytes": make(Path(wish["make"]))}
-        elif "load" in wish:
+        answer: dict[str, Any]
+        if "load" in wish:
             folder, threads = Path(wish["load"]), wish["threads"]
-            ours = Ours(folder, wish["limit_bytes"], threads)
-            answer = {"slots": ours.num_slots}
+            ours = Ours(
+                folder,
+                wish["limit_bytes"],
+                threads,
+                has_hints=wish["hints"],
+                context_tokens=wish.get("context_tokens", CONTEXT_TOKENS),
+                is_prompt=wish.get("is_prompt", False),
+            )
+            answer = {"slots": ours.num_slots, "record_bytes": ours.record_bytes}
         else:
             assert ours is not None
-            answer = ours.feed(wish["feed"]) if "feed" in wish else ours.limits(folder, threads)
+            if "feed" in wish:
+                answer = ours.feed(wish["feed"])
+            elif "prompt" in wish:
+                answer = ours.prompt(wish["prompt"])
+            else:
+                answer = ours.limits(folder, threads)
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 

@@ -172,10 +172,18 @@ class PeerProcess(AskedProcess):
             os.environ | {"OMP_WAIT_POLICY": "active", "GOMP_SPINCOUNT": "20000"},
         )
 
-    def load(self, path: Path, settings: Settings, *, is_watched: bool = False) -> str:
+    def load(
+        self,
+        path: Path,
+        settings: Settings,
+        *,
+        is_watched: bool = False,
+        context_tokens: int = 1024,
+    ) -> str:
         """Load a model; return what the peer says of this processor. Watched ones can be routed."""
         answer = self.ask(
             watched=is_watched,
+            context=context_tokens,
             load=str(path),
             repack=settings.is_repacked,
             flash=settings.has_flash,

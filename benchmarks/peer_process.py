@@ -3,7 +3,8 @@
 Started with the Python of the peer's environment, which has no other package of ours. Each line is
 a JSON object; each answer is one line of JSON:
 
-    {"load": path, "repack": bool, "flash": bool, "threads": n, "ubatch": n}   -> {"info": ...}
+    {"load": path, "repack": bool, "flash": bool, "threads": n, "ubatch": n,
+     "context": n}                                                          -> {"info": ...}
     {"prompt": [ids]}                 a whole prompt from nothing               -> {"seconds": s}
     {"decode": n, "first": id}        n tokens one by one, the likeliest each   -> {"seconds": s}
     {"feed": [ids], "goes_on": bool}  these tokens one by one                   -> {"seconds": s}
@@ -73,6 +74,7 @@ class Peer:
         self._context: Any = None
         self._loaded: tuple[object, ...] = ()
         self._num_vocabulary = 0
+        self._num_batch = 0
         self._choices = Choices()
         self._watch = library.ggml_backend_sched_eval_callback(self._choices)
 
@@ -93,9 +95,10 @@ class Peer:
             library.llama_free(self._context)
             self._context = None
         settings = library.llama_context_default_params()
-        settings.n_ctx = 1024
-        settings.n_batch = 512
+        settings.n_ctx = wish["context"]
+        settings.n_batch = max(512, wish["ubatch"])
         settings.n_ubatch = wish["ubatch"]
+        self._num_batch = settings.n_batch
         settings.n_threads = settings.n_threads_batch = wish["threads"]
         settings.flash_attn_type = 1 if wish["flash"] else 0
         settings.no_perf = True
@@ -112,7 +115,8 @@ class Peer:
         """Put a prompt through the model, from an empty cache."""
         self._clear()
         start = time.perf_counter()
-        self._feed(ids)
+        for first in range(0, len(ids), self._num_batch):
+            self._feed(ids[first : first + self._num_batch])
         self._likeliest()
         return {"seconds": time.perf_counter() - start}
 
