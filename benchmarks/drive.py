@@ -25,6 +25,7 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import statistics
 import sys
 from pathlib import Path
@@ -231,4 +232,6 @@ def _beside_replay(what: str, ours: list[Run]) -> dict[str, object]:
 if __name__ == "__main__":
     if shutil.which("sh") is None or not sys.platform.startswith("linux"):
         sys.exit("control groups are Linux's; this benchmark runs nowhere else")
+    # Ended from outside, it still puts back what it changed of the system.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     main()
