@@ -89,8 +89,8 @@ def root_line(root: SearchRoot) -> str:
     if result.num_gguf_folders:
         number = result.num_gguf_folders
         text = trn(
-            "{count} folder with GGUF files, which cannot be read yet",
-            "{count} folders with GGUF files, which cannot be read yet",
+            "{count} folder with GGUF files, which run when you drop one of them here",
+            "{count} folders with GGUF files, which run when you drop one of them here",
             number,
         )
         parts.append(text.format(count=count(number)))

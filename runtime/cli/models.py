@@ -169,7 +169,11 @@ def _tell_prepared(closing: Reply, options: argparse.Namespace) -> int:
 
 def _print_report(report: ModelReport) -> None:
     stored = report.stored_format.value if report.stored_format else "unknown"
-    if report.published_bits:
+    if report.gguf_kinds:
+        stored = f"GGUF {', '.join(report.gguf_kinds)}, experts read as {stored}"
+        if not report.num_experts:
+            stored = f"GGUF {', '.join(report.gguf_kinds)}"
+    elif report.published_bits:
         stored = f"{report.published_bits} bits a weight, read as {stored}"
     print_rows(
         [

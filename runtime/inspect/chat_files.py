@@ -101,17 +101,23 @@ _RANGES: Mapping[str, tuple[float, float]] = {
 """What is taken of a recommendation; anything else is as if it were not there."""
 
 
-def read_recommended_sampling(folder: Path) -> SamplingSettings | None:
-    """Return what ``generation_config.json`` recommends, None if it says nothing about sampling."""
-    generation, _ = optional_config(folder, "generation_config.json")
-    is_greedy = generation["do_sample"] is False
+def usable_sampling(values: Mapping[str, object]) -> dict[str, float]:
+    """Return those of some values, by the names of settings, that can be meant."""
     found: dict[str, float] = {}
     for name, (least, most) in _RANGES.items():
-        value = generation[name]
+        value = values.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float):
             continue
         if least <= value <= most:
             found[name] = int(value) if name == "top_k" else float(value)
+    return found
+
+
+def read_recommended_sampling(folder: Path) -> SamplingSettings | None:
+    """Return what ``generation_config.json`` recommends, None if it says nothing about sampling."""
+    generation, _ = optional_config(folder, "generation_config.json")
+    is_greedy = generation["do_sample"] is False
+    found = usable_sampling(generation.values)
     if is_greedy:
         penalty = float(found.get("repetition_penalty", 1.0))
         return SamplingSettings(temperature=0.0, repetition_penalty=penalty)

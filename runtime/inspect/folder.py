@@ -18,6 +18,7 @@ from runtime.inspect.families.registry import SUPPORTED, find_family
 from runtime.inspect.families.wrapped import with_text_part
 from runtime.inspect.files import shown
 from runtime.inspect.fingerprint import fingerprint
+from runtime.inspect.gguf.model import inspect_gguf
 from runtime.inspect.inspection import Inspection
 from runtime.inspect.levels import levels_name, read_levels
 from runtime.inspect.licence import read_licence
@@ -57,6 +58,8 @@ def inspect_folder(folder: str, prepared_folder: str = "") -> Inspection:
     """
     try:
         place = find_model(folder)
+        if place.gguf is not None:
+            return inspect_gguf(place.gguf)
         if MANIFEST_NAME in place.names:
             return _inspect_copy(place, prepared_folder)
         return _inspect_place(place, prepared_folder)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from runtime.errors import LarderError
 from runtime.inspect.files import is_file, read_start
+from runtime.inspect.gguf.parts import first_names
 from runtime.inspect.listing import CONFIG_NAME, MAX_CHILDREN, list_names
 
 HUB_NAME = "hub"
@@ -48,9 +49,16 @@ def find_snapshot(repository: Path) -> list[Path]:
     except LarderError:
         return []
     usable = [repository / "snapshots" / name for name in names]
-    usable = [item for item in usable if is_file(item / CONFIG_NAME)]
+    usable = [item for item in usable if is_file(item / CONFIG_NAME) or _has_gguf(item)]
     named = [item for item in usable if item.name == main]
     return named or sorted(usable, key=_modified_s)[-1:]
+
+
+def _has_gguf(folder: Path) -> bool:
+    try:
+        return bool(first_names(list_names(folder)))
+    except LarderError:
+        return False
 
 
 def _modified_s(path: Path) -> float:

@@ -8,7 +8,9 @@ from pathlib import Path
 from runtime.errors import LarderError
 from runtime.inspect import hub_cache
 from runtime.inspect.files import CIRCLE, is_file, is_unicode, read_start, shown, unreadable
-from runtime.inspect.listing import CONFIG_NAME, MAX_CHILDREN, list_names
+from runtime.inspect.gguf.parts import first_names, is_gguf_name, part_paths
+from runtime.inspect.gguf.parts import model_name as gguf_model_name
+from runtime.inspect.listing import CONFIG_NAME, MAX_CHILDREN, has_weights, list_names
 from runtime.inspect.lookalike import GGUF_MARK
 from runtime.inspect.manifest import JOURNAL_NAME
 from runtime.protocol.errors import ErrorCode
@@ -25,6 +27,8 @@ class Place:
     folder: Path
     names: list[str]
     name: str
+    gguf: Path | None = None
+    """The first file of the model, if it is in GGUF."""
 
 
 def find_model(folder: str) -> Place:
@@ -36,17 +40,21 @@ def find_model(folder: str) -> Place:
     """
     path, mode = _look(folder)
     if not stat.S_ISDIR(mode):
+        if is_gguf(path):
+            return _gguf_place(path)
         path = _folder_of(path)
     names = list_names(path)
-    if CONFIG_NAME in names:
+    if CONFIG_NAME in names and (has_weights(names) or not first_names(names)):
         return Place(path, names, model_name(path))
-    path = hub_cache.repository_of(path)
-    names = list_names(path)
-    found = _below(path, names)
+    own = gguf_models(path, names)
+    if not own:
+        path = hub_cache.repository_of(path)
+        names = list_names(path)
+    found = own or _below(path, names)
     if len(found) == 1:
-        return Place(found[0], list_names(found[0]), model_name(found[0]))
+        return _place(found[0])
     if found:
-        listed = ", ".join(model_name(item) for item in found[:_MAX_LISTED])
+        listed = ", ".join(_called(item) for item in found[:_MAX_LISTED])
         more = f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
         raise LarderError(
             ErrorCode.SEVERAL_MODELS,
@@ -55,6 +63,44 @@ def find_model(folder: str) -> Place:
             names=listed + more,
         )
     raise _not_a_model(path, _about_folder(names))
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether a path is that of a model in a GGUF file, or of a part of one, by what it holds."""
+    if not is_file(path):
+        return False
+    if is_gguf_name(path.name):
+        return True
+    try:
+        return read_start(path, len(GGUF_MARK)) == GGUF_MARK
+    except (FileNotFoundError, LarderError):
+        return False
+
+
+def gguf_models(folder: Path, names: list[str]) -> list[Path]:
+    """Return for each GGUF model among the entries of a folder a file of it that is there."""
+    present = set(names)
+    found: list[Path] = []
+    for name in first_names(names):
+        parts = [each for each in part_paths(folder / name) if each.name in present]
+        found += [each for each in parts[:1] if is_file(each) or each.is_symlink()]
+    return found
+
+
+def _place(found: Path) -> Place:
+    """Return the place of a folder or file that holds a model."""
+    if is_gguf_name(found.name) and not found.is_dir():
+        return _gguf_place(found)
+    return Place(found, list_names(found), model_name(found))
+
+
+def _gguf_place(path: Path) -> Place:
+    return Place(path.parent, [], _called(path), path)
+
+
+def _called(found: Path) -> str:
+    """Return what to call the model of a folder or file."""
+    return gguf_model_name(found.name) if is_gguf_name(found.name) else model_name(found)
 
 
 def model_name(folder: Path) -> str:
@@ -103,25 +149,42 @@ def _folder_of(path: Path) -> Path:
 def _below(path: Path, names: list[str]) -> list[Path]:
     """Return the folders that can be meant: the current snapshot, or children with a config."""
     if "snapshots" in names:
-        return hub_cache.find_snapshot(path)
+        return _models_of(hub_cache.find_snapshot(path))
     found: list[Path] = []
     for child in (path / name for name in names[:MAX_CHILDREN]):
         if child.name.startswith(hub_cache.PREFIX):
-            found += hub_cache.find_snapshot(child)
+            found += _models_of(hub_cache.find_snapshot(child))
         elif is_file(child / CONFIG_NAME):
             found.append(child)
         elif child.name == hub_cache.HUB_NAME:
-            found += hub_cache.find_cached(child)
+            found += _models_of(hub_cache.find_cached(child))
+        elif child.is_dir():
+            found += gguf_models(child, _names_in(child))
     return found
 
 
-def _about_file(path: Path) -> str:
+def _models_of(folders: list[Path]) -> list[Path]:
+    """Return the models in folders: each itself, or what it holds in GGUF instead."""
+    found: list[Path] = []
+    for folder in folders:
+        names = _names_in(folder)
+        is_whole = CONFIG_NAME in names and has_weights(names)
+        found += [] if is_whole else gguf_models(folder, names)
+        if is_whole or not gguf_models(folder, names):
+            found.append(folder)
+    return found
+
+
+def _names_in(folder: Path) -> list[str]:
     try:
-        start = read_start(path, len(GGUF_MARK))
-    except (FileNotFoundError, LarderError):
+        return list_names(folder)
+    except LarderError:
+        return []
+
+
+def _about_file(path: Path) -> str:
+    if not is_file(path):
         return "it is neither a folder nor a file"
-    if start == GGUF_MARK:
-        return "it is a GGUF file, which cannot be read yet"
     if is_file(path.parent / CONFIG_NAME):
         return f"it is one file of the model in {shown(str(path.parent))}"
     if path.suffix == ".safetensors":
@@ -132,7 +195,7 @@ def _about_file(path: Path) -> str:
 def _about_folder(names: list[str]) -> str:
     endings = {name.rpartition(".")[2].lower() for name in names}
     if "gguf" in endings:
-        return "it holds GGUF files, which cannot be read yet"
+        return "the GGUF files in it are no models of their own but go beside one"
     if "adapter_config.json" in names:
         return "it holds an adapter, which is nothing without its base model"
     if JOURNAL_NAME in names:

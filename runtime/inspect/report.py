@@ -75,6 +75,8 @@ def _mean_bytes(experts: Sequence[Mapping[ExpertPart, TensorEntry]]) -> int:
 
 def _published_bytes(entry: TensorEntry) -> int:
     """Return what one matrix takes in the published files."""
+    if entry.gguf is not None:
+        return entry.gguf.stored_bytes(entry.shape)
     if entry.blocks is not None:
         rows, columns = entry.shape
         return rows * entry.blocks.row_bytes(columns) + entry.blocks.scales.num_bytes

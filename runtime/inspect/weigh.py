@@ -27,7 +27,8 @@ def weigh_model(folder: str) -> FolderWeight:
     if stat.S_ISLNK(mode):
         target = shown(str(path.resolve()))
         return FolderWeight(folder=shown(str(path)), num_files=1, link_target=target)
-    if _is_place(path):
+    if _is_place(path) or not stat.S_ISDIR(mode):
+        # A file lies among others, some of which may be parts of the same model.
         return FolderWeight(folder=shown(str(path)), obstacle=DeletionObstacle.NOT_A_MODEL_ALONE)
     return _weigh(path, is_cached=path.name.startswith(hub_cache.PREFIX))
 

@@ -101,7 +101,7 @@ def _no_weights(place: Place) -> LarderError:
     folder = shown(str(place.folder))
     endings = {name[name.rfind(".") :].lower() for name in place.names if "." in name}
     if ".gguf" in endings:
-        reason = "it holds GGUF files, which cannot be read yet"
+        reason = "the GGUF files in it are no models of their own but go beside one"
     elif endings.intersection(_PICKLE_ENDINGS):
         reason = "its weights are pickle files, which are never opened because they can run code"
     else:

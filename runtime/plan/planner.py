@@ -58,7 +58,10 @@ def plan_model(
     if not facts.report.is_runnable or stored_format is None:
         return []
     kinds = [PlanKind.EXACT]
-    if stored_format in PLAIN_FORMATS and facts.spec.moe_layers:
+    if facts.report.gguf_kinds:
+        # Used where they lie, in whatever format they become.
+        pass
+    elif stored_format in PLAIN_FORMATS and facts.spec.moe_layers:
         kinds += FORMAT_OF_KIND
     elif stored_format is WeightFormat.Q8_G32:
         kinds.append(PlanKind.FOUR_BIT)
@@ -109,7 +112,8 @@ class _Case:
 
     def is_in_place(self, expert_format: WeightFormat) -> bool:
         """Whether experts of a format are read from the published files."""
-        return expert_format is self.stored_format and expert_format in PLAIN_FORMATS
+        is_read_there = expert_format in PLAIN_FORMATS or bool(self.model.gguf_kinds)
+        return expert_format is self.stored_format and is_read_there
 
     def drive_bytes(self, expert_format: WeightFormat, record_bytes: int) -> int:
         """Return what is read from the drive for one expert of so many bytes in RAM."""
@@ -164,6 +168,7 @@ def _plan_kind(case: _Case, kind: PlanKind) -> PlacementPlan:
         is_exact=is_exact,
         is_in_place=is_in_place,
         published_bits=case.model.published_bits,
+        gguf_kinds=case.model.gguf_kinds,
     )
     return PlacementPlan(
         kind=kind,

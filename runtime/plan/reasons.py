@@ -1,6 +1,7 @@
 """Why a plan is as it is, each reason with its numbers."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from runtime.plan.history import Experience
 from runtime.plan.memory import BASE_BYTES
@@ -9,7 +10,9 @@ from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import PreparedCopy, TierShare
 from runtime.protocol.plan import Reason, ReasonCode
 from runtime.protocol.values import Budgets, Forecast, HitsBasis, Tier, WeightFormat
+from runtime.spec.gguf import EXACT_KINDS
 
+_EXACT_KINDS = frozenset(kind.name for kind in EXACT_KINDS)
 BITS = {WeightFormat.Q8_G32: 8, WeightFormat.Q4_G32: 4, WeightFormat.Q4A_G32: 4}
 
 
@@ -31,6 +34,7 @@ class Facts:
     is_in_place: bool
     """Whether nothing has to be written."""
     published_bits: int
+    gguf_kinds: Sequence[str]
     """As in ``ModelReport``."""
 
 
@@ -217,6 +221,9 @@ def _files(facts: Facts) -> list[Reason]:
         size_bytes = needs.num_all_slots * needs.record_bytes
         written = _reason(ReasonCode.WRITES_ONCE, size_bytes=size_bytes)
     if facts.is_exact:
+        if any(kind not in _EXACT_KINDS for kind in facts.gguf_kinds):
+            kinds = ", ".join(facts.gguf_kinds)
+            return [written, _reason(ReasonCode.BLOCKS_ARE_REPACKED, kinds=kinds)]
         if facts.published_bits:
             return [written, _reason(ReasonCode.WEIGHTS_ARE_WIDENED, bits=facts.published_bits)]
         return [written, _reason(ReasonCode.ANSWERS_AS_PUBLISHED)]

@@ -160,6 +160,8 @@ def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> No
     if report.problems:
         first = report.problems[0]
         raise LarderError(first.code, first.detail, **first.parameters)
+    if report.gguf_kinds:
+        raise LarderError(ErrorCode.USED_IN_PLACE, folder=report.folder)
     if not report.num_experts:
         raise LarderError(ErrorCode.NOTHING_TO_PREPARE, folder=report.folder)
     stored = report.stored_format

@@ -73,6 +73,7 @@ class ErrorCode(enum.StrEnum):
     DRIVE_READ_FAILED = "drive_read_failed"
     PREPARE_FAILED = "prepare_failed"
     NOTHING_TO_PREPARE = "nothing_to_prepare"
+    USED_IN_PLACE = "used_in_place"
     COPY_PLACE_REFUSED = "copy_place_refused"
     COPY_BUSY = "copy_busy"
     COPY_WRITE_FAILED = "copy_write_failed"

@@ -163,7 +163,7 @@ class RootSearched(Reply):
     state: RootState
     num_models: int
     num_gguf_folders: int
-    """Folders with GGUF files, which cannot be read yet."""
+    """Folders with GGUF files, which are used by naming one of them."""
     num_unreadable: int
     """Folders that this person may not read."""
     is_complete: bool

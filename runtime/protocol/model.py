@@ -46,6 +46,8 @@ class ModelReport(Value):
     published_bits: int = 0
     """Bits of a weight in the files, if they are fewer than those of ``stored_format``, to which
     it is widened while it is read; else 0."""
+    gguf_kinds: list[str] = []
+    """Of a model in GGUF files the kinds of its matrices, that of the most weights first."""
     file_bytes: int = 0
     num_shards: int = 0
     dense_bytes: int = 0

@@ -33,6 +33,7 @@ class ReasonCode(enum.StrEnum):
     ANSWERS_AS_PUBLISHED = "answers_as_published"
     ANSWERS_NEARLY_AS_PUBLISHED = "answers_nearly_as_published"
     WEIGHTS_ARE_WIDENED = "weights_are_widened"
+    BLOCKS_ARE_REPACKED = "blocks_are_repacked"
     SLOW_KERNELS = "slow_kernels"
     NO_GPU_USED = "no_gpu_used"
     HITS_FROM_OWN = "hits_from_own"

@@ -43,7 +43,7 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
         ),
         ErrorCode.NOT_A_MODEL: (
             "{folder} is not a model folder: {reason}. Choose a folder that holds config.json and"
-            " safetensors files."
+            " safetensors files, or a GGUF file."
         ),
         ErrorCode.SEVERAL_MODELS: (
             "{folder} holds {num_models} models. Choose the folder of one of them: {names}."
@@ -165,6 +165,10 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "The model in {folder} has no experts, so a prepared copy would gain nothing. Choose"
             " the plan that uses its files where they lie."
         ),
+        ErrorCode.USED_IN_PLACE: (
+            "The GGUF model {folder} is used where it lies, and a prepared copy of it would gain"
+            " nothing. Choose the plan that uses its files where they lie."
+        ),
         ErrorCode.COPY_PLACE_REFUSED: (
             "The prepared copy cannot be put into {folder}: {reason}. Choose another folder."
         ),
@@ -259,6 +263,11 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.WEIGHTS_ARE_WIDENED: (
             "The weights are published in {bits} bits each; they are widened to 16 while they are"
             " read, each rounded once."
+        ),
+        ReasonCode.BLOCKS_ARE_REPACKED: (
+            "The weights lie in GGUF blocks ({kinds}). Those that are not computed as they are get"
+            " new scales while they are read, so answers can differ a little from those of the"
+            " file."
         ),
         ReasonCode.SLOW_KERNELS: (
             "The fast arithmetic is not installed, so answers are slower ({kernels} is used)."

@@ -5,6 +5,7 @@ import enum
 from collections.abc import Mapping
 
 from runtime.protocol.values import WeightFormat
+from runtime.spec.gguf import GgufRows
 
 PAGE_BYTES = 4096
 """Alignment and padding of expert records and slots, the unit of uncached reads."""
@@ -142,6 +143,9 @@ class TensorEntry:
     levels: WholeLevels | None = None
     """If it is published in whole levels; format and ``num_bytes`` are those that hold them all
     exactly, and in which the store hands it on."""
+    gguf: GgufRows | None = None
+    """If it lies in a GGUF file in another way than kernels take it; format and ``num_bytes`` are
+    those in which the store hands it on."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

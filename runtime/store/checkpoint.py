@@ -16,6 +16,7 @@ from runtime.spec.tensors import (
 from runtime.store.coalesce import MAX_GAP_BYTES
 from runtime.store.expert_plan import GAP, ExpertPlan, is_converted, plan_expert
 from runtime.store.files import WeightFiles
+from runtime.store.gguf_rows import gguf_pieces
 from runtime.store.levels import level_pieces
 from runtime.store.packed import unpack_published
 from runtime.store.scaled import scaled_pieces
@@ -144,7 +145,9 @@ class CheckpointStore:
         self._files.close()
 
     def _stripes(self, entry: TensorEntry, weight_format: WeightFormat) -> Iterator[memoryview]:
-        """Yield a matrix that is published in few bits, some rows at a time."""
+        """Yield a matrix that is published in another way than kernels take, rows by rows."""
+        if entry.gguf is not None:
+            return gguf_pieces(self._files, entry, weight_format)
         if entry.levels is not None:
             return level_pieces(self._files, entry, weight_format)
         return scaled_pieces(self._files, entry, weight_format)
@@ -152,7 +155,7 @@ class CheckpointStore:
     def _read_converted(
         self, entry: TensorEntry, weight_format: WeightFormat, target: memoryview
     ) -> None:
-        """Fill the beginning of ``target`` with a matrix that is published in few bits."""
+        """Fill the beginning of ``target`` with a matrix that is put right on the way."""
         begin = 0
         for piece in self._stripes(entry, weight_format):
             target[begin : begin + piece.nbytes] = piece
@@ -170,3 +173,5 @@ def _made_of(entry: TensorEntry) -> Iterator[TensorEntry]:
         levels = entry.levels
         yield from (levels.scales, levels.zeros)
         yield from (each for each in (levels.groups, levels.bias) if each is not None)
+    if entry.gguf is not None and entry.gguf.second is not None:
+        yield entry.gguf.second

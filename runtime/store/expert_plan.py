@@ -38,14 +38,14 @@ class ExpertPlan:
     woven: tuple[tuple[TensorEntry, MatrixLayout], ...]
     """Parts that are picked out of a block."""
     converted: tuple[tuple[TensorEntry, MatrixLayout], ...]
-    """Parts that are published in few bits and put right."""
+    """Parts that are published in another way than kernels take and put right."""
     widened: tuple[tuple[TensorEntry, MatrixLayout], ...]
     """Parts of 16 bits that lie in the second half of their place, until they are made f32."""
 
 
 def is_converted(entry: TensorEntry) -> bool:
-    """Whether a matrix is published in few bits and put right while it is read."""
-    return entry.blocks is not None or entry.levels is not None
+    """Whether a matrix is published in another way than kernels take and put right when read."""
+    return entry.blocks is not None or entry.levels is not None or entry.gguf is not None
 
 
 def plan_expert(entries: Mapping[ExpertPart, TensorEntry], layout: ExpertLayout) -> ExpertPlan:

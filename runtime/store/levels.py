@@ -15,8 +15,9 @@ from runtime.errors import LarderError
 from runtime.inspect.files import shown
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK, LevelOrder, TensorEntry, WholeLevels
+from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, LevelOrder, TensorEntry, WholeLevels
 from runtime.store.not_finite import not_finite
+from runtime.store.records import interleaved
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint32]
@@ -162,17 +163,14 @@ def _record(
 ) -> memoryview:
     """Return the bytes of a stripe as a record holds it."""
     rows, columns = differences.shape
-    num_blocks, num_groups = -(-rows // ROW_BLOCK), -(-columns // GROUP_SIZE)
-    padded = np.zeros((num_blocks * ROW_BLOCK, num_groups * GROUP_SIZE), np.int8)
-    padded[:rows, :columns] = differences
-    quads = padded.reshape(num_blocks, ROW_BLOCK, num_groups, -1, QUAD).transpose(0, 2, 3, 1, 4)
+    num_groups = -(-columns // GROUP_SIZE)
+    padded = np.zeros((rows, num_groups * GROUP_SIZE), np.int8)
+    padded[:, :columns] = differences
     if weight_format is WeightFormat.Q4_G32:
-        low, high = np.split((quads + np.int8(_OFFSET)).view(np.uint8), 2, axis=2)
-        weights = low | high << np.uint8(4)
+        halves = (padded + np.int8(_OFFSET)).view(np.uint8)
+        halves = halves.reshape(rows, num_groups, 2, -1)
+        weights = halves[:, :, 0] | halves[:, :, 1] << np.uint8(4)
     else:
-        weights = quads.view(np.uint8)
-    own = np.zeros((num_blocks * ROW_BLOCK, num_groups), np.float16)
-    own[:rows] = scales[:, np.arange(num_groups) * GROUP_SIZE // group_columns]
-    by_group = own.reshape(num_blocks, ROW_BLOCK, num_groups).transpose(0, 2, 1)
-    parts = [np.ascontiguousarray(by_group).view(np.uint8), weights.reshape(*weights.shape[:2], -1)]
-    return np.concatenate(parts, axis=2).reshape(-1).data
+        weights = padded.view(np.uint8).reshape(rows, num_groups, -1)
+    own = np.ascontiguousarray(scales[:, np.arange(num_groups) * GROUP_SIZE // group_columns])
+    return interleaved([own.view(np.uint8).reshape(rows, num_groups, 2)], weights).reshape(-1).data

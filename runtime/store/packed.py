@@ -12,11 +12,10 @@ from runtime.spec.tensors import (
     GROUP_SIZE,
     LEAST_EXPONENT,
     MOST_EXPONENT,
-    QUAD,
-    ROW_BLOCK,
     TensorEntry,
 )
 from runtime.store.not_finite import not_finite
+from runtime.store.records import interleaved
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -53,17 +52,8 @@ def record_of_published(blocks: Bytes, exponents: Bytes) -> Bytes:
     """
     if exponents.max() > MOST_EXPONENT:
         raise ValueError(f"scale {exponents.max()}, expected at most {MOST_EXPONENT}")
-    rows, num_groups, _ = blocks.shape
-    num_blocks = -(-rows // ROW_BLOCK)
-    record = np.zeros((num_blocks, num_groups, ROW_BLOCK * (1 + _BLOCK_BYTES)), np.uint8)
-    scales = _whole_blocks(exponents).reshape(num_blocks, ROW_BLOCK, num_groups)
-    record[..., :ROW_BLOCK] = np.where(scales < LEAST_EXPONENT, 0, scales).transpose(0, 2, 1)
-    # Four neighbouring bytes move together.
-    quads = _whole_blocks(_paired(blocks)).view(np.uint32)
-    quads = quads.reshape(num_blocks, ROW_BLOCK, num_groups, -1).transpose(0, 2, 3, 1)
-    places = record.view(np.uint32)[..., ROW_BLOCK // QUAD :]
-    places.reshape(num_blocks, num_groups, -1, ROW_BLOCK)[:] = quads
-    return record.reshape(-1)
+    used = np.where(exponents < LEAST_EXPONENT, 0, exponents).astype(np.uint8)
+    return interleaved([used[..., None]], _paired(blocks)).reshape(-1)
 
 
 def _paired(blocks: Bytes) -> Bytes:
@@ -78,11 +68,3 @@ def _paired(blocks: Bytes) -> Bytes:
     flat[::2] = even.view(np.uint8).reshape(-1)
     flat[1::2] = odd.view(np.uint8).reshape(-1)
     return paired
-
-
-def _whole_blocks(array: Bytes) -> Bytes:
-    """Return an array with its rows filled up with zeros to whole row blocks."""
-    missing = -len(array) % ROW_BLOCK
-    if not missing:
-        return array
-    return np.concatenate([array, np.zeros((missing, *array.shape[1:]), np.uint8)])

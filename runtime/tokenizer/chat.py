@@ -11,9 +11,10 @@ from runtime.errors import LarderError
 from runtime.protocol.chat import ChatMessage, Role
 from runtime.tokenizer.answer import AnswerMarks, AnswerStream, opening_tag, separator_of
 from runtime.tokenizer.encoder import PromptEncoder, Words
-from runtime.tokenizer.files import TokenizerFiles, read_tokenizer_files
+from runtime.tokenizer.files import TokenizerFiles
 from runtime.tokenizer.keeping import IdKeeper, Kept
 from runtime.tokenizer.placing import PlacedPrompt, Span, place_texts
+from runtime.tokenizer.source import tokenizer_files
 from runtime.tokenizer.stream import DecodeStream, DecodeTable
 from runtime.tokenizer.template import TOO_LONG, ChatTemplate, Clock, local_time
 from runtime.tokenizer.turns import are_answers, as_template_sees, named, words_of
@@ -84,12 +85,12 @@ class ChatTokenizer:
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], clock: Clock = local_time) -> "ChatTokenizer":
-        """Return the tokenizer of a model folder.
+        """Return the tokenizer of a model folder or of a GGUF file.
 
         Raises ``LarderError`` with ``TOKENIZER_MISSING``, ``TOKENIZER_INVALID``,
         ``CHAT_TEMPLATE_MISSING`` or ``CHAT_TEMPLATE_INVALID``.
         """
-        files = read_tokenizer_files(Path(folder))
+        files = tokenizer_files(Path(folder))
         return cls(read_tokenizer(files), files, clock)
 
     def prompt(self, messages: Sequence[ChatMessage], add_generation_prompt: bool = True) -> Prompt:

@@ -46,6 +46,8 @@ class TokenizerFiles:
     model_type: str = ""
     is_prefixed_everywhere: bool = False
     """The tokenizer puts a space behind each special token, as older ones did."""
+    is_gguf: bool = False
+    """Everything stands in a GGUF file, which ``tokenizer_path`` is."""
 
 
 def read_tokenizer_files(folder: Path) -> TokenizerFiles:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
-from runtime.tokenizer.files import read_tokenizer_files
+from runtime.tokenizer.source import tokenizer_files
 from runtime.tokenizer.template import ChatTemplate
 
 MAX_TEMPLATE_CHARACTERS = 1 << 20
@@ -19,7 +19,7 @@ def template_problem(folder: Path) -> LarderError | None:
     this conversation in its own words is in order.
     """
     try:
-        files = read_tokenizer_files(folder)
+        files = tokenizer_files(folder)
     except LarderError as error:
         return error
     return _judge(files.template, tuple(files.special_tokens.items()))

@@ -41,9 +41,17 @@ def read_sentencepiece(data: bytes, *, is_prefixed_everywhere: bool) -> "Tokeniz
     ``is_prefixed_everywhere`` puts the space that goes before the first word before each section
     behind a special token too, as older models were trained.
     """
+    return tokenizer_of_pieces(_parse(data), is_prefixed_everywhere=is_prefixed_everywhere)
+
+
+def tokenizer_of_pieces(
+    model: Any,  # noqa: ANN401 (a message class made at run time, or what looks like it)
+    *,
+    is_prefixed_everywhere: bool,
+) -> "Tokenizer":
+    """Return the tokenizer of a file's message; see ``read_sentencepiece``."""
     from tokenizers import AddedToken
 
-    model = _parse(data)
     names = _names(model)
     _check(names, model.trainer_spec.model_type, model.trainer_spec.unk_id)
     if model.pieces[model.trainer_spec.unk_id].type == PieceKind.CONTROL:

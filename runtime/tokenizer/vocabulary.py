@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
 from runtime.tokenizer.files import TOKENIZER_FILE, DeclaredToken, TokenizerFiles
+from runtime.tokenizer.gguf_file import read_gguf_tokenizer
 from runtime.tokenizer.sentencepiece_file import read_sentencepiece
 from runtime.tokenizer.tiktoken_file import is_tiktoken, read_tiktoken
 
@@ -28,7 +29,9 @@ def read_tokenizer(files: TokenizerFiles) -> "Tokenizer":
     path = files.tokenizer_path
     try:
         with panics_as_errors(path):
-            if path.name == TOKENIZER_FILE:
+            if files.is_gguf:
+                tokenizer = read_gguf_tokenizer(path)
+            elif path.name == TOKENIZER_FILE:
                 tokenizer = Tokenizer.from_file(str(path))
                 _add(tokenizer, files.declared_tokens, has_gaps=False)
             else:

@@ -137,6 +137,7 @@ _REPORT = ModelReport(
     num_layers=2,
     stored_format=WeightFormat.BF16,
     published_bits=8,
+    gguf_kinds=["Q4_K", "Q6_K"],
     prepared=[_COPY],
 )
 _PLAN = PlacementPlan(

@@ -191,7 +191,7 @@ def test_places_are_shown_added_and_removed(
     page.list.places_button.click()
     text = shown(card)
     assert DRIVE in text
-    assert "1 model · 2 folders with GGUF files, which cannot be read yet" in text
+    assert "1 model · 2 folders with GGUF files, which run when you drop one of them here" in text
     assert "1 folder may not be read" in text
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "")
     card.add_button.click()

@@ -154,7 +154,11 @@ def test_inspect_mismatched_shape_states_both(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("pytorch_model.bin", "pickle"), ("model.gguf", "GGUF"), ("weights.txt", "no weight files")],
+    [
+        ("pytorch_model.bin", "pickle"),
+        ("mmproj-model.gguf", "go beside one"),
+        ("weights.txt", "no weight files"),
+    ],
 )
 def test_inspect_folder_without_safetensors_says_what_is_needed(
     folder: Path, name: str, words: str

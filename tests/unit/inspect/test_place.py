@@ -114,7 +114,7 @@ def test_find_model_in_hub_cache_without_snapshot_says_no_config(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("model.gguf", "GGUF"),
+        ("mmproj-model.gguf", "go beside one"),
         ("model.safetensors", "config.json is missing"),
         ("adapter_config.json", "adapter"),
         ("photo.jpg", "no config.json"),
@@ -183,8 +183,8 @@ def test_find_model_of_empty_folder_says_so(tmp_path: Path) -> None:
 def test_find_model_of_dropped_file_says_what_is_needed(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path / "m")
     assert str(folder) in reason(folder / "README.md")
-    (tmp_path / "x.gguf").write_bytes(b"GGUF\3\0\0\0")
-    assert "GGUF" in reason(tmp_path / "x.gguf")
+    (tmp_path / "mmproj-x.bin").write_bytes(b"GGU")
+    assert reason(tmp_path / "mmproj-x.bin") == "it is a file and not a folder"
     (tmp_path / "x.safetensors").write_bytes(b"")
     assert "config.json" in reason(tmp_path / "x.safetensors")
     (tmp_path / "x.txt").write_bytes(b"hello")

@@ -28,6 +28,12 @@ def test_weigh_counts_all_files_of_a_model(tmp_path: Path) -> None:
     assert weight == expected
 
 
+def test_weigh_of_a_file_deletes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    weight = weigh_model(str(tmp_path / "m.gguf"))
+    assert weight.obstacle is DeletionObstacle.NOT_A_MODEL_ALONE
+
+
 @needs_links
 def test_weigh_of_a_cached_model_is_that_of_its_repository(tmp_path: Path) -> None:
     repository = tmp_path / "models--org--name"

@@ -303,6 +303,21 @@ def test_plan_of_widened_weights_says_so() -> None:
     assert reason.parameters == {"bits": 8}
 
 
+@pytest.mark.parametrize(
+    ("kinds", "code"),
+    [
+        (["Q8_0", "F16"], ReasonCode.ANSWERS_AS_PUBLISHED),
+        (["Q4_K", "Q6_K"], ReasonCode.BLOCKS_ARE_REPACKED),
+    ],
+)
+def test_plan_gguf_model_is_used_in_place(kinds: list[str], code: ReasonCode) -> None:
+    known = facts(MODEL, stored_format=WeightFormat.Q8_G32)
+    report = msgspec.structs.replace(known.report, gguf_kinds=kinds)
+    (plan,) = plan_model(dataclasses.replace(known, report=report), HUGE, Budgets())
+    assert (plan.needs_prepare, plan.store_folder) == (False, known.report.folder)
+    assert {ReasonCode.NOTHING_WRITTEN, code} <= codes(plan)
+
+
 def test_plan_model_with_problems_has_none() -> None:
     broken = facts(MODEL, stored_format=None)
     assert plan_model(broken, HUGE, Budgets()) == []

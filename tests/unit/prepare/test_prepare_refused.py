@@ -24,6 +24,7 @@ from tests.support.checkpoint_folders import (
     write_safetensors,
 )
 from tests.support.family_folders import tensor_values, write_family
+from tests.support.gguf_models import write_model
 
 Q8 = WeightFormat.Q8_G32
 
@@ -280,6 +281,13 @@ def test_prepare_into_what_can_be_no_folder_is_refused(
     error = refusal(lambda: prepare_model(source, Q8, str(tmp_path / name)))
     assert error.code is ErrorCode.COPY_PLACE_REFUSED
     assert (tmp_path / "a file").read_text() == "dear"
+
+
+def test_gguf_model_is_told_that_it_is_used_in_place(tmp_path: Path, target: Path) -> None:
+    path = write_model(tmp_path / "m.gguf", "qwen3_moe", "Q8_0")
+    error = refusal(lambda: prepare_model(inspect_folder(str(path)), Q8, str(target)))
+    assert (error.code, error.parameters) == (ErrorCode.USED_IN_PLACE, {"folder": str(path)})
+    assert not target.exists()
 
 
 def test_model_without_experts_is_told_that_there_is_nothing_to_prepare(

@@ -1,0 +1,138 @@
+"""The files of a GGUF model: one, or a set that was split, whichever of it is named."""
+
+import dataclasses
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from runtime.errors import LarderError
+from runtime.inspect.files import shown
+from runtime.inspect.gguf.header import GgufHeader, GgufTensor, read_header
+from runtime.inspect.shards import MAX_SHARDS, MAX_TENSORS
+from runtime.protocol.errors import ErrorCode
+
+ENDING = ".gguf"
+_PROJECTORS = ("mmproj", "mtp-")
+"""How files begin that are no model of their own but go beside one."""
+_NUMBERED = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<total>\d{5})\.gguf", re.IGNORECASE)
+
+
+@dataclasses.dataclass(slots=True)
+class GgufParts:
+    """The files of one model as far as they could be read."""
+
+    headers: dict[str, GgufHeader] = dataclasses.field(default_factory=dict)
+    """By file name, in their order."""
+    tensors: dict[str, tuple[Path, GgufTensor]] = dataclasses.field(default_factory=dict)
+    problems: list[LarderError] = dataclasses.field(default_factory=list)
+
+    @property
+    def first(self) -> GgufHeader | None:
+        """The one whose metadata counts, None if it could not be read."""
+        header = next(iter(self.headers.values()), None)
+        return header if header is not None and "general.architecture" in header.values else None
+
+    def fingerprint(self) -> str:
+        """Return 32 hex digits over each file's name, size and header."""
+        digest = hashlib.sha256()
+        for name, header in self.headers.items():
+            digest.update(f"\0{name}\0{header.file_bytes}\0".encode())
+            digest.update(header.digest)
+        return digest.hexdigest()[:32]
+
+
+def is_gguf_name(name: str) -> bool:
+    """Whether a file's name is that of a model in GGUF, or of a part of one."""
+    return name.lower().endswith(ENDING) and not name.lower().startswith(_PROJECTORS)
+
+
+def first_names(names: Iterable[str]) -> list[str]:
+    """Return the first file of each model among the entries of a folder, sorted."""
+    found = {_names_of(name)[0] for name in names if is_gguf_name(name)}
+    return sorted(found)
+
+
+def model_name(name: str) -> str:
+    """Return what to call the model of a file."""
+    match = _NUMBERED.fullmatch(name)
+    return shown(match["stem"] if match else name.removesuffix(name[-len(ENDING) :]))
+
+
+def first_part(path: Path) -> Path:
+    """Return the first file of the set that one belongs to, or itself."""
+    return path.with_name(_names_of(path.name)[0])
+
+
+def part_paths(path: Path) -> list[Path]:
+    """Return all files of the set that one belongs to, whether they are there or not."""
+    return [path.with_name(name) for name in _names_of(path.name)]
+
+
+def _names_of(name: str) -> Sequence[str]:
+    match = _NUMBERED.fullmatch(name)
+    if match is None or not 1 <= int(match["total"]) <= MAX_SHARDS:
+        return [name]
+    total, ending = int(match["total"]), name[-len(ENDING) :]
+    return [
+        f"{match['stem']}-{number:05d}-of-{match['total']}{ending}"
+        for number in range(1, total + 1)
+    ]
+
+
+def read_parts(path: Path) -> GgufParts:
+    """Read the headers of all files of the set that ``path`` belongs to."""
+    parts = GgufParts()
+    paths = part_paths(path)
+    for number, each in enumerate(paths):
+        try:
+            header = read_header(each)
+            _check_place(header, number, len(paths))
+            _take(parts, header)
+        except FileNotFoundError:
+            error = LarderError(
+                ErrorCode.SHARD_MISSING,
+                file=shown(each.name),
+                num_tensors=0,
+                first_tensor="unknown",
+            )
+            parts.problems.append(error)
+        except LarderError as error:
+            parts.problems.append(error)
+    _tell_what_is_lost(parts)
+    return parts
+
+
+def _check_place(header: GgufHeader, number: int, total: int) -> None:
+    """Raise if a file says that it belongs elsewhere than its name does."""
+    count, own = header.values.get("split.count", 0), header.values.get("split.no", number)
+    if count not in (0, 1, total):
+        reason = f"it is one of {str(count)[:80]} parts, and its name says one of {total}"
+        raise _invalid(header.path, reason)
+    if total > 1 and own != number:
+        found = own + 1 if isinstance(own, int) else own
+        raise _invalid(header.path, f"it is part {str(found)[:80]}, and its name says {number + 1}")
+
+
+def _take(parts: GgufParts, header: GgufHeader) -> None:
+    for name, tensor in header.tensors.items():
+        if name in parts.tensors:
+            other = parts.tensors[name][0].name
+            raise _invalid(header.path, f"the matrix {name[:120]} in it is in {other} too")
+        parts.tensors[name] = (header.path, tensor)
+    if len(parts.tensors) > MAX_TENSORS:
+        raise _invalid(header.path, f"with it the model has more than {MAX_TENSORS} matrices")
+    parts.headers[header.path.name] = header
+
+
+def _tell_what_is_lost(parts: GgufParts) -> None:
+    """Say of files that are not there how many matrices are missing, which the first file knows."""
+    missing = [each for each in parts.problems if each.code is ErrorCode.SHARD_MISSING]
+    first = parts.first
+    count = first.values.get("split.tensors.count") if first is not None else None
+    if missing and isinstance(count, int):
+        missing[0].parameters["num_tensors"] = max(0, min(count, MAX_TENSORS) - len(parts.tensors))
+
+
+def _invalid(path: Path, reason: str) -> LarderError:
+    return LarderError(ErrorCode.SHARD_INVALID, file=shown(str(path)), reason=shown(reason))

@@ -1,0 +1,246 @@
+"""Matrices of GGUF files as kernels take them, some rows at a time.
+
+Where a format of kernels holds a kind exactly, its bits are moved. Other kinds get scales anew:
+levels of four bits with a least weight stay as they are while scale and least are rounded to units
+of their row; all others are rounded to levels of eight bits. docs/formats.md says by how much.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.errors import LarderError
+from runtime.inspect.files import shown
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.values import WeightFormat
+from runtime.spec.gguf import EXACT_KINDS, PLAIN, GgufKind, GgufRows, Join
+from runtime.spec.tensors import (
+    GROUP_SIZE,
+    LEAST_EXPONENT,
+    MOST_EXPONENT,
+    ROW_BLOCK,
+    TensorEntry,
+)
+from runtime.store.gguf_blocks import Bytes, Decoded, Floats, decode, dequantise
+from runtime.store.not_finite import not_finite
+from runtime.store.records import interleaved, whole_blocks
+
+_STRIPE_WEIGHTS = 1 << 18
+"""So many weights are put right at a time: what that takes stays near the cores."""
+_MOST_Q8 = 127
+_LARGEST_F16 = np.float32(np.finfo(np.float16).max)
+_MOST_UNITS = 255
+_COARSE_BELOW = np.float32(2.0**-18)
+"""Of numbers in f16, which are 2^-24 apart there."""
+
+
+class Reads(Protocol):
+    """What reads ranges of files."""
+
+    def read(self, path: str, offset_bytes: int, targets: list[memoryview]) -> None:
+        """Fill ``targets`` with what begins at an offset."""
+
+
+def gguf_pieces(
+    files: Reads, entry: TensorEntry, weight_format: WeightFormat
+) -> Iterator[memoryview]:
+    """Yield a matrix in a format, some rows at a time, in their order.
+
+    Raises ``LarderError`` that names the tensor for a scale that is no number or, where none can
+    be below 0, is.
+    """
+    rows = entry.gguf
+    assert rows is not None
+    if rows.join is not None:
+        yield _bytes_of(_plain(_joined(files, entry, rows), weight_format)).data
+        return
+    # Of a vector with heads each number is a row of its own.
+    *outer, columns = (*entry.shape, 1) if len(entry.shape) == 1 else entry.shape
+    count = math.prod(outer)
+    row_bytes = rows.kind.row_bytes(columns)
+    unit = math.lcm(ROW_BLOCK, count // rows.heads) if rows.heads else ROW_BLOCK
+    num_rows = max(1, _STRIPE_WEIGHTS // columns // unit) * unit
+    for first in range(0, count, num_rows):
+        stored = np.empty((min(num_rows, count - first), row_bytes), np.uint8)
+        begin = entry.offset_bytes + first * row_bytes
+        files.read(entry.file, begin, [stored.reshape(-1).data])
+        if rows.heads:
+            stored = _apart(stored, len(stored) * rows.heads // count)
+        yield _bytes_of(_converted(entry, rows.kind, stored, weight_format)).data
+
+
+def _apart(rows: Bytes, heads: int) -> Bytes:
+    """Return the rows of each head with its two halves behind each other, which alternate."""
+    pairs = rows.reshape(heads, -1, 2, rows.shape[1])
+    return np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(rows.shape)
+
+
+def _bytes_of(array: npt.NDArray[np.generic]) -> Bytes:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def _converted(
+    entry: TensorEntry, kind: GgufKind, stored: Bytes, weight_format: WeightFormat
+) -> npt.NDArray[np.generic]:
+    """Return rows as stored in a format."""
+    if PLAIN.get(kind) is weight_format:
+        return stored
+    if weight_format is WeightFormat.MXFP4:
+        return _fp4_record(entry, stored)
+    if kind in PLAIN:
+        values = dequantise(kind, stored)
+        if weight_format in PLAIN.values():
+            return _plain(values, weight_format)
+        return _rounded(entry, values)
+    decoded = decode(kind, stored.reshape(-1, kind.block_bytes))
+    with np.errstate(invalid="ignore"):
+        is_finite = np.isfinite(decoded.scales).all() and (
+            decoded.leasts is None or np.isfinite(decoded.leasts).all()
+        )
+    if not is_finite:
+        raise not_finite(entry)
+    match weight_format:
+        case WeightFormat.Q4_G32:
+            return _moved_pairs(kind, stored)
+        case WeightFormat.Q4A_G32:
+            return _affine_record(entry, decoded, len(stored))
+        case WeightFormat.Q8_G32 if kind in EXACT_KINDS and kind is not GgufKind.MXFP4:
+            return _moved_levels(decoded, len(stored))
+        case WeightFormat.Q8_G32:
+            return _rounded(entry, decoded.weights().reshape(len(stored), -1))
+    return _plain(decoded.weights().reshape(len(stored), -1), weight_format)
+
+
+def _plain(values: Floats, weight_format: WeightFormat) -> npt.NDArray[np.generic]:
+    """Return numbers in a plain format, each rounded once; ties go to even."""
+    match weight_format:
+        case WeightFormat.F32:
+            return values
+        case WeightFormat.F16:
+            with np.errstate(over="ignore"):
+                return values.astype(np.float16)
+    assert weight_format is WeightFormat.BF16
+    bits = np.ascontiguousarray(values).view(np.uint32)
+    rounded = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
+    return (rounded >> np.uint32(16)).astype(np.uint16)
+
+
+def _moved_pairs(kind: GgufKind, stored: Bytes) -> Bytes:
+    """Return levels of four bits with their scales, which lie alike in file and record."""
+    assert kind is GgufKind.Q4_0
+    blocks = stored.reshape(len(stored), -1, kind.block_bytes)
+    return interleaved([blocks[..., :2]], blocks[..., 2:])
+
+
+def _fp4_record(entry: TensorEntry, stored: Bytes) -> Bytes:
+    """Return levels of MXFP4 with their exponents, which lie alike in file and record."""
+    blocks = stored.reshape(len(stored), -1, GgufKind.MXFP4.block_bytes)
+    exponents = blocks[..., :1]
+    if exponents.max() > MOST_EXPONENT:
+        raise not_finite(entry, f"scale {exponents.max()}, expected at most {MOST_EXPONENT}")
+    used = np.where(exponents < LEAST_EXPONENT, np.uint8(0), exponents)
+    return interleaved([used], blocks[..., 1:])
+
+
+def _moved_levels(decoded: Decoded, rows: int) -> Bytes:
+    """Return levels with scales that f16 holds exactly."""
+    levels = decoded.levels.view(np.uint8).reshape(rows, -1, GROUP_SIZE)
+    scales = decoded.scales.astype(np.float16).view(np.uint8).reshape(rows, -1, 2)
+    return interleaved([scales], levels)
+
+
+def _rounded(entry: TensorEntry, values: Floats) -> Bytes:
+    """Return weights rounded to levels of eight bits, at most half a level away each."""
+    rows, columns = values.shape
+    missing = -columns % GROUP_SIZE
+    if missing:
+        values = np.concatenate([values, np.zeros((rows, missing), np.float32)], axis=1)
+    groups = values.reshape(rows, -1, GROUP_SIZE)
+    largest = np.maximum(groups.max(axis=2), -groups.min(axis=2))
+    if not (largest <= _MOST_Q8 * _LARGEST_F16).all():
+        raise not_finite(entry)
+    scales = (largest * np.float32(1 / _MOST_Q8)).astype(np.float16)
+    # Where f16 is coarse, a scale that was rounded down would cut the largest weights off.
+    is_short = scales.astype(np.float32) * np.float32(_MOST_Q8 + 0.25) < largest
+    np.nextafter(scales, np.float16(np.inf), out=scales, where=is_short)
+    used = scales.astype(np.float32)
+    inverse = np.divide(np.float32(1), used, out=np.zeros_like(used), where=used > 0)
+    levels = groups * inverse[..., None]
+    np.rint(levels, out=levels)
+    np.clip(levels, -_MOST_Q8, _MOST_Q8, out=levels)
+    return interleaved(
+        [scales.view(np.uint8).reshape(rows, -1, 2)], levels.astype(np.int8).view(np.uint8)
+    )
+
+
+def _affine_record(entry: TensorEntry, decoded: Decoded, rows: int) -> Bytes:
+    """Return levels as they are; scales and leasts become whole numbers of units of their row."""
+    assert decoded.leasts is not None
+    scales, leasts = decoded.scales.reshape(rows, -1), decoded.leasts.reshape(rows, -1)
+    if scales.min() < 0 or leasts.min() < 0:
+        raise LarderError(
+            ErrorCode.TENSOR_MISMATCHED,
+            file=shown(entry.file),
+            tensor=entry.name,
+            found="a scale below 0",
+            expected="scales and least weights of 0 or more",
+        )
+    scale_units, scale_counts = _in_units(scales)
+    least_units, least_counts = _in_units(leasts)
+    levels = decoded.levels.view(np.uint8).reshape(rows, -1, 2, GROUP_SIZE // 2)
+    pairs = levels[:, :, 0] | levels[:, :, 1] << np.uint8(4)
+    body = interleaved([scale_counts[..., None], least_counts[..., None]], pairs)
+    heads = [
+        whole_blocks(units.view(np.uint8).reshape(rows, 2)).reshape(-1, ROW_BLOCK * 2)
+        for units in (scale_units, least_units)
+    ]
+    return np.concatenate([*heads, body.reshape(len(body), -1)], axis=1)
+
+
+def _in_units(values: Floats) -> tuple[npt.NDArray[np.float16], Bytes]:
+    """Return the unit of each row, in f16, and how many of it come nearest to each value."""
+    exact = np.minimum(values.max(axis=1) / np.float32(_MOST_UNITS), _LARGEST_F16)
+    units = exact.astype(np.float16)
+    is_short = (exact < _COARSE_BELOW) & (units.astype(np.float32) < exact)
+    np.nextafter(units, np.float16(np.inf), out=units, where=is_short)
+    used = units.astype(np.float32)
+    inverse = np.divide(np.float32(1), used, out=np.zeros_like(used), where=used > 0)
+    counts = np.rint(values * inverse[:, None])
+    return units, np.clip(counts, 0, _MOST_UNITS).astype(np.uint8)
+
+
+def _joined(files: Reads, entry: TensorEntry, rows: GgufRows) -> Floats:
+    """Return a matrix that is made of two."""
+    second = rows.second
+    assert second is not None
+    assert second.gguf is not None
+    first = _whole(files, entry.file, entry.offset_bytes, rows.kind, _first_shape(entry, rows))
+    other = _whole(files, second.file, second.offset_bytes, second.gguf.kind, second.shape)
+    if rows.join is Join.ALTERNATING:
+        return np.stack([first, other], axis=2).reshape(entry.shape)
+    columns = entry.shape[1]
+    keys = first.reshape(rows.groups, columns, -1).swapaxes(1, 2)
+    values = other.reshape(rows.groups, -1, columns)
+    return np.concatenate([keys, values], axis=1).reshape(entry.shape)
+
+
+def _first_shape(entry: TensorEntry, rows: GgufRows) -> tuple[int, ...]:
+    """Return the shape in which the first of two joined matrices lies."""
+    second = rows.second
+    assert second is not None
+    if rows.join is Join.ALTERNATING:
+        return second.shape
+    key_rows = entry.shape[0] // rows.groups - math.prod(second.shape[:-1]) // rows.groups
+    return (rows.groups * entry.shape[1], key_rows)
+
+
+def _whole(
+    files: Reads, file: str, offset_bytes: int, kind: GgufKind, shape: tuple[int, ...]
+) -> Floats:
+    """Return a whole matrix in f32."""
+    stored = np.empty((math.prod(shape[:-1]), kind.row_bytes(shape[-1])), np.uint8)
+    files.read(file, offset_bytes, [stored.reshape(-1).data])
+    return dequantise(kind, stored)

@@ -1,0 +1,46 @@
+"""Matrices in grouped formats, put together as records hold them. Pure on arrays.
+
+docs/formats.md draws what comes out.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.spec.tensors import QUAD, ROW_BLOCK
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def interleaved(scales: Sequence[Bytes], weights: Bytes) -> Bytes:
+    """Return ``[blocks, groups, bytes]``: of each group the scales of eight rows, then its quads.
+
+    ``weights`` and each of the ``scales`` are ``[rows, groups, bytes]``; begun blocks are filled up
+    with zeros.
+    """
+    rows, num_groups, weight_bytes = weights.shape
+    num_blocks = -(-rows // ROW_BLOCK)
+    scale_bytes = sum(each.shape[2] for each in scales) * ROW_BLOCK
+    record = np.zeros((num_blocks, num_groups, scale_bytes + ROW_BLOCK * weight_bytes), np.uint8)
+    begin = 0
+    for each in scales:
+        by_row = whole_blocks(each).reshape(num_blocks, ROW_BLOCK, num_groups, -1)
+        end = begin + ROW_BLOCK * each.shape[2]
+        by_group = by_row.transpose(0, 2, 1, 3).reshape(num_blocks, num_groups, -1)
+        record[..., begin:end] = by_group
+        begin = end
+    # Four neighbouring bytes move together.
+    quads = whole_blocks(np.ascontiguousarray(weights)).view(np.uint32)
+    quads = quads.reshape(num_blocks, ROW_BLOCK, num_groups, -1).transpose(0, 2, 3, 1)
+    places = record.view(np.uint32)[..., scale_bytes // QUAD :]
+    places.reshape(num_blocks, num_groups, -1, ROW_BLOCK)[:] = quads
+    return record
+
+
+def whole_blocks(array: Bytes) -> Bytes:
+    """Return an array with its rows filled up with zeros to whole row blocks."""
+    missing = -len(array) % ROW_BLOCK
+    if not missing:
+        return array
+    return np.concatenate([array, np.zeros((missing, *array.shape[1:]), np.uint8)])
