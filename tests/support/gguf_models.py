@@ -6,7 +6,10 @@ from typing import Any
 
 from runtime.inspect.config import ConfigReader
 from runtime.inspect.families.registry import FAMILIES
+from runtime.inspect.folder import inspect_folder
 from runtime.inspect.gguf.names import GATE_UP_BIAS, KV_B, layer_of, stored_names
+from runtime.inspect.inspection import Inspection
+from runtime.protocol.errors import ErrorReport
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertPart
 from tests.support.gguf_files import Declared, vocabulary_values, write_gguf
@@ -242,3 +245,35 @@ def model_tensors(family: str, kind: str = "F32") -> dict[str, Declared]:
 def write_model(path: Path, family: str, kind: str = "F32") -> Path:
     """Write the file of a model."""
     return write_gguf(path, model_values(family), model_tensors(family, kind))
+
+
+def inspected(path: Path) -> Inspection:
+    """Return what is found in a model in which nothing is wrong."""
+    found = inspect_folder(str(path))
+    assert not found.report.problems, found.report.problems
+    return found
+
+
+def problem(path: Path) -> ErrorReport:
+    """Return the one thing that is wrong with a model."""
+    report = inspect_folder(str(path)).report
+    assert len(report.problems) == 1, report.problems
+    return report.problems[0]
+
+
+def changed(
+    path: Path,
+    family: str,
+    values: Mapping[str, Any] | None = None,
+    tensors: Mapping[str, Declared | None] | None = None,
+) -> Path:
+    """Write a model with other keys (None: without) and tensors."""
+    own = {
+        key: value
+        for key, value in (model_values(family) | dict(values or {})).items()
+        if value is not None
+    }
+    there = {
+        name: each for name, each in (model_tensors(family) | dict(tensors or {})).items() if each
+    }
+    return write_gguf(path, own, there)

@@ -2,51 +2,30 @@
 
 import dataclasses
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runtime.inspect.folder import inspect_folder
-from runtime.inspect.gguf import parts, roles
-from runtime.inspect.inspection import Inspection
-from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.inspect.gguf import roles
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.gguf import GgufKind, Join
 from runtime.spec.rope import LinearScaling, LongScaling, YarnScaling
 from runtime.spec.tensors import ExpertId, ExpertPart
-from tests.support.checkpoint_folders import write_checkpoint
 from tests.support.gguf_files import Declared, tiny_llama, write_gguf
 from tests.support.gguf_models import (
     MODELS,
+    changed,
+    inspected,
     model_tensors,
     model_values,
+    problem,
     published_spec,
     write_model,
 )
-
-
-def inspected(path: Path) -> Inspection:
-    found = inspect_folder(str(path))
-    assert not found.report.problems, found.report.problems
-    return found
-
-
-def problem(path: Path) -> ErrorReport:
-    report = inspect_folder(str(path)).report
-    assert len(report.problems) == 1, report.problems
-    return report.problems[0]
-
-
-def changed(path: Path, family: str, values: dict[str, Any] | None = None, **tensors: Any) -> Path:
-    """Write a model with other keys (None: without) and tensors."""
-    own = {
-        key: value
-        for key, value in (model_values(family) | (values or {})).items()
-        if value is not None
-    }
-    there = {name: each for name, each in (model_tensors(family) | tensors).items() if each}
-    return write_gguf(path, own, there)
 
 
 @pytest.mark.parametrize("family", MODELS)
@@ -77,7 +56,7 @@ def test_fused_and_single_experts_are_found(tmp_path: Path) -> None:
         tensors[f"blk.{layer}.ffn_gate_exps.weight"] = None
         tensors[f"blk.{layer}.ffn_up_exps.weight"] = None
         tensors[f"blk.{layer}.ffn_gate_up_exps.weight"] = Declared((4, 64, 64))
-    found = inspected(changed(tmp_path / "fused.gguf", "qwen3_moe", **tensors))
+    found = inspected(changed(tmp_path / "fused.gguf", "qwen3_moe", tensors=tensors))
     parts_ = found.experts[ExpertId(0, 1)]
     assert parts_[ExpertPart.UP].offset_bytes - parts_[ExpertPart.GATE].offset_bytes == 32 * 64 * 4
     tensors = {}
@@ -87,11 +66,11 @@ def test_fused_and_single_experts_are_found(tmp_path: Path) -> None:
             tensors[f"blk.{layer}.ffn_{part}_exps.weight"] = None
             for number in range(4):
                 tensors[f"blk.{layer}.ffn_{part}.{number}.weight"] = Declared(shape)
-    path = changed(tmp_path / "single.gguf", "mixtral", **tensors)
+    path = changed(tmp_path / "single.gguf", "mixtral", tensors=tensors)
     assert len(inspected(path).experts) == 8
     tensors["blk.1.ffn_up.3.weight"] = None
     tensors["blk.0.ffn_up.2.weight"] = Declared((64, 32))
-    report = inspect_folder(str(changed(path, "mixtral", **tensors))).report
+    report = inspect_folder(str(changed(path, "mixtral", tensors=tensors))).report
     assert [each.code for each in report.problems] == [
         ErrorCode.TENSOR_MISSING,
         ErrorCode.TENSOR_MISMATCHED,
@@ -107,14 +86,14 @@ def test_fused_queries_keys_and_values_are_found(tmp_path: Path) -> None:
             tensors[f"blk.{layer}.attn_{letter}.bias"] = None
         tensors[f"blk.{layer}.attn_qkv.weight"] = Declared((128, 64))
         tensors[f"blk.{layer}.attn_qkv.bias"] = Declared((128,))
-    found = inspected(changed(tmp_path / "m.gguf", "phimoe", **tensors))
+    found = inspected(changed(tmp_path / "m.gguf", "phimoe", tensors=tensors))
     name = "model.layers.1.self_attn"
     query, value = (found.tensors[f"{name}.{letter}_proj.weight"] for letter in "qv")
     assert value.offset_bytes - query.offset_bytes == 96 * 64 * 4
     query, key = (found.tensors[f"{name}.{letter}_proj.bias"] for letter in "qk")
     assert key.offset_bytes - query.offset_bytes == 64 * 4
     tensors["blk.1.attn_qkv.weight"] = Declared((129, 64))
-    assert problem(changed(tmp_path / "m.gguf", "phimoe", **tensors)).code is (
+    assert problem(changed(tmp_path / "m.gguf", "phimoe", tensors=tensors)).code is (
         ErrorCode.TENSOR_MISMATCHED
     )
 
@@ -137,13 +116,13 @@ def test_latent_rows_are_expanded_by_whole_or_split_matrices(tmp_path: Path) -> 
         "deepseek2.expert_gating_func": None,
         "deepseek2.expert_shared_count": 1,
     }
-    whole = inspected(changed(path, "deepseek_v2", old, **tensors)).tensors[name]
+    whole = inspected(changed(path, "deepseek_v2", old, tensors=tensors)).tensors[name]
     assert whole.format is WeightFormat.F16
     for wrong in (
         {"blk.0.attn_kv_b.weight": None},
         {"blk.0.attn_kv_b.weight": Declared((64, 32))},
     ):
-        assert problem(changed(path, "deepseek_v2", old, **tensors | wrong)).code in (
+        assert problem(changed(path, "deepseek_v2", old, tensors=tensors | wrong)).code in (
             ErrorCode.TENSOR_MISSING,
             ErrorCode.TENSOR_MISMATCHED,
         )
@@ -152,7 +131,7 @@ def test_latent_rows_are_expanded_by_whole_or_split_matrices(tmp_path: Path) -> 
         {"blk.0.attn_k_b.weight": Declared((4, 16, 32))},
         {"blk.0.attn_v_b.weight": Declared((4, 32, 16))},
     ):
-        assert problem(changed(path, "deepseek_v2", **wrong)).code in (
+        assert problem(changed(path, "deepseek_v2", tensors=wrong)).code in (
             ErrorCode.TENSOR_MISSING,
             ErrorCode.TENSOR_MISMATCHED,
         )
@@ -160,7 +139,7 @@ def test_latent_rows_are_expanded_by_whole_or_split_matrices(tmp_path: Path) -> 
 
 def test_alternating_biases_need_both(tmp_path: Path) -> None:
     for wrong in (None, Declared((4, 33))):
-        path = changed(tmp_path / "m.gguf", "gpt_oss", **{"blk.0.ffn_up_exps.bias": wrong})
+        path = changed(tmp_path / "m.gguf", "gpt_oss", tensors={"blk.0.ffn_up_exps.bias": wrong})
         assert problem(path).code in (ErrorCode.TENSOR_MISSING, ErrorCode.TENSOR_MISMATCHED)
 
 
@@ -171,8 +150,10 @@ def factors(*values: float) -> Declared:
 def test_rope_is_stretched_as_files_of_any_year_say(tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
 
-    def scaling(family: str, values: dict[str, Any], **tensors: Any) -> object:
-        spec = inspected(changed(path, family, values, **tensors)).spec
+    def scaling(
+        family: str, values: Mapping[str, Any], tensors: Mapping[str, Declared] | None = None
+    ) -> object:
+        spec = inspected(changed(path, family, values, tensors)).spec
         assert spec is not None
         return spec.ropes[0].scaling
 
@@ -192,9 +173,9 @@ def test_rope_is_stretched_as_files_of_any_year_say(tmp_path: Path) -> None:
     latent["deepseek2.rope.scaling.yarn_log_multiplier"] = 0.0707
     spec = inspected(changed(path, "deepseek_v2", latent)).spec
     assert spec is not None
-    assert spec.attention[0].scale > 24**-0.5  # type: ignore[union-attr]
+    assert spec.attention[0].scale > 24**-0.5
     eight = [1.0, 1.0, 1.0, 1.5, 2.0, 4.0, 8.0, 8.0]
-    found = scaling("llama", {}, **{"rope_freqs.weight": factors(*eight)})
+    found = scaling("llama", {}, tensors={"rope_freqs.weight": factors(*eight)})
     assert isinstance(found, LongScaling)
     assert (found.short_factors, found.short_magnitude) == (tuple(eight), 1.0)
     long = {
@@ -202,16 +183,16 @@ def test_rope_is_stretched_as_files_of_any_year_say(tmp_path: Path) -> None:
         "rope_factors_short.weight": factors(*eight),
     }
     key = "phimoe.rope.scaling.original_context_length"
-    found = scaling("phimoe", {key: 128}, **long)
+    found = scaling("phimoe", {key: 128}, tensors=long)
     assert isinstance(found, LongScaling)
     assert (found.original_tokens, found.long_factors[0]) == (128, 2.0)
-    found = scaling("phimoe", {key: 4096, "phimoe.context_length": 131_072}, **long)
+    found = scaling("phimoe", {key: 4096, "phimoe.context_length": 131_072}, tensors=long)
     assert isinstance(found, LongScaling)
     assert found.long_magnitude == 1.243163121016122
     other = {"llama.rope.scaling.type": "strange"}
     assert problem(changed(path, "llama", other)).code is ErrorCode.ARCHITECTURE_UNSUPPORTED
     half = {"rope_freqs.weight": Declared((8,), "F16")}
-    assert scaling("llama", {}, **half) is None
+    assert scaling("llama", {}, tensors=half) is None
 
 
 def test_keys_that_older_files_lack_are_taken_from_shapes(tmp_path: Path) -> None:
@@ -228,7 +209,7 @@ def test_keys_that_older_files_lack_are_taken_from_shapes(tmp_path: Path) -> Non
     }
     tensors |= {f"blk.{layer}.ffn_gate_inp_shexp.weight": None for layer in range(2)}
     key = "qwen2moe.expert_shared_feed_forward_length"
-    spec = inspected(changed(path, "qwen2_moe", {key: None}, **tensors)).spec
+    spec = inspected(changed(path, "qwen2_moe", {key: None}, tensors=tensors)).spec
     assert spec is not None
     assert spec.shared_width == 0
     spec = inspected(
@@ -239,7 +220,7 @@ def test_keys_that_older_files_lack_are_taken_from_shapes(tmp_path: Path) -> Non
                 "gemma4.attention.sliding_window_pattern": [True, False],
                 "gemma4.rope.freq_base_swa": None,
             },
-            **{"rope_freqs.weight": factors(*[1.0] * 8, *[1e30] * 8)},
+            tensors={"rope_freqs.weight": factors(*[1.0] * 8, *[1e30] * 8)},
         )
     ).spec
     assert spec is not None
@@ -285,9 +266,9 @@ def test_what_cannot_be_used_is_told_by_name(
 def test_granite_with_a_shared_expert_and_vectors_in_blocks_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     tensors = {"blk.0.ffn_gate_shexp.weight": Declared((32, 64))}
-    assert "shared" in str(problem(changed(path, "granitemoe", **tensors)).parameters)
+    assert "shared" in str(problem(changed(path, "granitemoe", tensors=tensors)).parameters)
     tensors = {"output_norm.weight": Declared((64,), "Q8_0")}
-    assert problem(changed(path, "llama", **tensors)).parameters["found"] == "Q8_0"
+    assert problem(changed(path, "llama", tensors=tensors)).parameters["found"] == "Q8_0"
 
 
 @pytest.mark.parametrize("kind", ["IQ2_XXS", "IQ3_S", "IQ1_M", "NVFP4", "TQ1_0"])
@@ -307,7 +288,7 @@ def test_experts_of_several_kinds_have_one_format(tmp_path: Path) -> None:
     path = changed(
         tmp_path / "m.gguf",
         "qwen3_moe",
-        **{"blk.0.ffn_down_exps.weight": Declared((4, 64, 32), "Q8_0")},
+        tensors={"blk.0.ffn_down_exps.weight": Declared((4, 64, 32), "Q8_0")},
     )
     found = inspected(path)
     assert found.report.stored_format is WeightFormat.Q8_G32
@@ -344,12 +325,12 @@ def test_turned_biases_and_fused_names_in_latent_models(tmp_path: Path) -> None:
         for letter in ("q", "k", "v", "output")
     }
     heads = {"llama.attention.head_count": [4, 4], "llama.attention.head_count_kv": [2, 2]}
-    found = inspected(changed(tmp_path / "m.gguf", "llama", heads, **biases))
+    found = inspected(changed(tmp_path / "m.gguf", "llama", heads, tensors=biases))
     bias = found.tensors["model.layers.1.self_attn.k_proj.bias"]
     assert bias.gguf is not None
     assert (bias.gguf.heads, bias.num_bytes) == (2, 32 * 4)
     stray = {"blk.0.attn_qkv.weight": Declared((8, 8))}
-    assert inspected(changed(tmp_path / "m.gguf", "deepseek_v2", **stray)).spec is not None
+    assert inspected(changed(tmp_path / "m.gguf", "deepseek_v2", tensors=stray)).spec is not None
 
 
 def test_values_that_contradict_shapes_are_told(tmp_path: Path) -> None:
@@ -363,134 +344,3 @@ def test_values_that_contradict_shapes_are_told(tmp_path: Path) -> None:
     spec = inspected(changed(path, "deepseek_v2", groups)).spec
     assert spec is not None
     assert spec.routing.groups is not None
-
-
-def split_set(folder: Path, total: int = 3) -> list[Path]:
-    """Write a model in three files: metadata in the first alone, as the splitter writes them."""
-    values, tensors = tiny_llama()
-    names = list(tensors)
-    paths = []
-    for number in range(total):
-        begin, end = (len(names) * step // total for step in (number, number + 1))
-        own = {"split.no": number, "split.count": total, "split.tensors.count": len(names)}
-        if not number:
-            own |= values
-        path = folder / f"tiny-{number + 1:05d}-of-{total:05d}.gguf"
-        paths.append(write_gguf(path, own, {name: tensors[name] for name in names[begin:end]}))
-    return paths
-
-
-def test_any_part_of_a_set_stands_for_the_model(tmp_path: Path) -> None:
-    paths = split_set(tmp_path / "m")
-    reports = [inspected(path).report for path in (*paths, tmp_path / "m", tmp_path)]
-    assert len({each.fingerprint for each in reports}) == 1
-    assert {each.folder for each in reports} == {str(paths[0])}
-    assert reports[0].name == "tiny"
-    assert reports[0].num_shards == 3
-
-
-def test_sets_with_something_wrong_are_told(tmp_path: Path) -> None:
-    paths = split_set(tmp_path / "m")
-    data = paths[1].read_bytes()
-    paths[1].unlink()
-    missing = problem(paths[2])
-    assert missing.code is ErrorCode.SHARD_MISSING
-    assert missing.parameters["file"] == paths[1].name
-    assert int(missing.parameters["num_tensors"]) > 3
-    assert problem(tmp_path / "m").code is ErrorCode.SHARD_MISSING
-    paths[1].write_bytes(data[: len(data) // 2])
-    assert problem(paths[0]).code is ErrorCode.SHARD_TRUNCATED
-    paths[1].write_bytes(paths[2].read_bytes())
-    assert "part 3" in str(problem(paths[0]).parameters["reason"])
-    paths[1].write_bytes(data)
-    paths[0].rename(tmp_path / "m" / "first.gguf")
-    report = inspect_folder(str(paths[1])).report
-    assert report.problems[0].code is ErrorCode.SHARD_MISSING
-    (tmp_path / "m" / "first.gguf").rename(tmp_path / "m" / "tiny-00001-of-00002.gguf")
-    (tmp_path / "m" / "tiny-00002-of-00002.gguf").write_bytes(data)
-    reason = inspect_folder(str(tmp_path / "m" / "tiny-00002-of-00002.gguf")).report.problems[0]
-    assert "one of 3 parts" in str(reason.parameters["reason"])
-
-
-def test_matrix_in_two_files_and_too_many_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    values, tensors = tiny_llama()
-    for number in (1, 2):
-        write_gguf(tmp_path / f"t-{number:05d}-of-00002.gguf", values, tensors)
-    assert "is in t-00001-of-00002.gguf too" in str(
-        problem(tmp_path / "t-00001-of-00002.gguf").parameters["reason"]
-    )
-    monkeypatch.setattr(parts, "MAX_TENSORS", 3)
-    path = write_gguf(tmp_path / "one.gguf", values, tensors)
-    assert "more than 3" in str(inspect_folder(str(path)).report.problems[0].parameters["reason"])
-
-
-def test_absurd_number_of_parts_is_one_file(tmp_path: Path) -> None:
-    path = write_gguf(tmp_path / "m-00001-of-99999.gguf", *tiny_llama())
-    assert inspected(path).report.num_shards == 1
-
-
-def test_folders_with_gguf_files_are_told_apart(tmp_path: Path) -> None:
-    one = write_gguf(tmp_path / "one" / "A-Q8_0.gguf", *tiny_llama())
-    (tmp_path / "one" / "mmproj-A.gguf").write_bytes(b"GGUF")
-    assert inspected(tmp_path / "one").report.folder == str(one)
-    assert inspected(tmp_path).report.name == "A-Q8_0"
-    write_gguf(tmp_path / "one" / "B.gguf", *tiny_llama())
-    several = problem(tmp_path / "one")
-    assert several.code is ErrorCode.SEVERAL_MODELS
-    assert several.parameters["names"] == "A-Q8_0, B"
-    checkpoint = write_checkpoint(tmp_path / "both")
-    write_gguf(checkpoint / "C.gguf", *tiny_llama())
-    assert inspected(checkpoint).report.model_type == "qwen3_moe"
-    for file in checkpoint.glob("*.safetensors*"):
-        file.unlink()
-    assert inspected(checkpoint).report.model_type == "llama"
-
-
-def test_files_by_other_names_and_links_are_found(tmp_path: Path) -> None:
-    path = write_gguf(tmp_path / "blobs" / "sha256-123", *tiny_llama())
-    assert inspected(path).report.model_type == "llama"
-    snapshot = tmp_path / "hub" / "models--org--tiny" / "snapshots" / "abc"
-    snapshot.mkdir(parents=True)
-    (snapshot / "Tiny-Q8_0.gguf").symlink_to(path)
-    assert inspected(snapshot / "Tiny-Q8_0.gguf").report.name == "Tiny-Q8_0"
-    assert inspected(tmp_path / "hub" / "models--org--tiny").report.name == "Tiny-Q8_0"
-    assert inspected(tmp_path / "hub").report.name == "Tiny-Q8_0"
-    (snapshot / "Lost.gguf").symlink_to(tmp_path / "gone")
-    assert problem(snapshot).code is ErrorCode.SEVERAL_MODELS
-
-
-def test_recommended_sampling_and_licence_are_read(tmp_path: Path) -> None:
-    values, tensors = tiny_llama()
-    values |= {
-        "general.license": "mit",
-        "general.sampling.temp": 0.6,
-        "general.sampling.top_k": 20,
-        "general.sampling.top_p": 7.0,
-    }
-    report = inspected(write_gguf(tmp_path / "m.gguf", values, tensors)).report
-    assert report.licence == "mit"
-    assert report.sampling is not None
-    assert (report.sampling.temperature, report.sampling.top_k, report.sampling.top_p) == (
-        0.6,
-        20,
-        1.0,
-    )
-
-
-def test_what_lies_in_a_cache_beside_snapshots_and_cannot_be_read_is_passed_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    snapshots = tmp_path / "models--org--tiny" / "snapshots"
-    write_gguf(snapshots / "abc" / "Tiny.gguf", *tiny_llama())
-    (snapshots / "notes").write_bytes(b"")
-    assert inspected(tmp_path / "models--org--tiny").report.name == "Tiny"
-    file = tmp_path / "strange"
-    file.write_bytes(b"GGUF")
-
-    def fail(path: Path, num_bytes: int) -> bytes:
-        raise FileNotFoundError
-
-    monkeypatch.setattr("runtime.inspect.place.read_start", fail)
-    assert problem(file).code is ErrorCode.NOT_A_MODEL

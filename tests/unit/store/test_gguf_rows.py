@@ -13,7 +13,7 @@ from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.gguf import EXACT_KINDS, HOME, PLAIN, GgufKind, GgufRows, Join
 from runtime.spec.tensors import TensorEntry, matrix_bytes
-from runtime.store import gguf_rows
+from runtime.store import gguf_blocks, gguf_rows
 from runtime.store.gguf_blocks import dequantise
 from runtime.store.gguf_rows import gguf_pieces
 
@@ -93,7 +93,7 @@ def test_any_bits_stand_for_the_very_numbers_of_the_library(kind: GgufKind) -> N
     assert (same | (np.isnan(found) & np.isnan(expected))).all()
 
 
-@pytest.mark.parametrize("kind", sorted(EXACT_KINDS, key=lambda kind: kind.name))
+@pytest.mark.parametrize("kind", sorted(EXACT_KINDS, key=str))
 def test_exact_kinds_keep_every_value(kind: GgufKind) -> None:
     stored = random_rows(kind)
     expected = gguf.dequantize(stored, theirs(kind)).astype(np.float32)
@@ -116,7 +116,7 @@ def test_four_bits_with_leasts_are_near_by_units_of_their_row() -> None:
     stored = random_rows(GgufKind.Q4_K)
     expected = gguf.dequantize(stored, theirs(GgufKind.Q4_K)).astype(np.float32)
     found = converted(GgufKind.Q4_K, stored, WeightFormat.Q4A_G32)
-    decoded = gguf_rows.decode(GgufKind.Q4_K, stored.reshape(-1, 144))
+    decoded = gguf_blocks.decode(GgufKind.Q4_K, stored.reshape(-1, 144))
     assert decoded.leasts is not None
     scale, least = (
         each.reshape(ROWS, -1).max(axis=1, keepdims=True)
