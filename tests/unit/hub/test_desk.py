@@ -222,11 +222,14 @@ def test_answer_that_is_no_model_is_refused(answer: object) -> None:
         read_repo(answer, MODEL)
 
 
-def test_address_comes_from_the_setting_then_the_environment_then_the_library() -> None:
+def test_address_comes_from_the_setting_then_the_environment_then_the_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "https://library.example")
     environment = {"HF_ENDPOINT": "https://mirror.example/"}
     assert hub_address(" https://own.example/ ", environment) == "https://own.example"
     assert hub_address("", environment) == "https://mirror.example"
-    assert hub_address("", {}).startswith("https://")
+    assert hub_address("", {}) == "https://library.example"
 
 
 @pytest.mark.parametrize("address", ["ftp://a", "example", "https://", "http://[", "https://a:0"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import report_of
+from runtime.errors import LarderError, report_of
 from runtime.inspect import shards
 from runtime.inspect.shards import INDEX_NAME, is_shard_name, read_shards
 from runtime.protocol.errors import ErrorCode
@@ -74,6 +74,11 @@ def test_index_of_too_many_files_is_refused(
     assert error.parameters["found"] == "a list of 3 files"
     assert str(error.parameters["file"]).endswith(INDEX_NAME)
     assert error.parameters["expected"] == "at most 2"
+    with pytest.raises(LarderError) as caught:
+        shards.read_index_files(tmp_path / INDEX_NAME)
+    assert caught.value.parameters == error.parameters
+    write_json(tmp_path / INDEX_NAME, {"weight_map": {"x": "b.safetensors", "y": "a.safetensors"}})
+    assert shards.read_index_files(tmp_path / INDEX_NAME) == ["a.safetensors", "b.safetensors"]
 
 
 def test_index_decides_which_of_two_files_holds_a_tensor(tmp_path: Path) -> None:

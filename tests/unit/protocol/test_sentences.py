@@ -1,6 +1,7 @@
 """Sentences: one for each code, with a next step, whatever the report holds."""
 
 import dataclasses
+import itertools
 import math
 import re
 
@@ -52,6 +53,7 @@ PARAMETERS = {
     "vram_not_there": "device",
     "context_too_long": "asked_tokens max_tokens",
     "not_prepared": "folder",
+    "used_in_place": "folder",
     "plan_outdated": "folder",
     "disk_full": "folder needed_bytes free_bytes",
     "disk_not_writable": "folder reason",
@@ -134,6 +136,8 @@ def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
     known = facts(of, prepared=(WeightFormat.Q4A_G32,))
     few_bits = msgspec.structs.replace(known.report, published_bits=8)
     widened = dataclasses.replace(known, report=few_bits)
+    blocks = msgspec.structs.replace(known.report, gguf_kinds=["Q4_K", "Q6_K"])
+    repacked = dataclasses.replace(known, report=blocks)
     seen: set[ReasonCode] = set()
     for here in (
         machine(devices=(card,), kernels="reference"),
@@ -142,11 +146,11 @@ def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
     ):
         for ram_bytes in (None, 5 * GIB, 6 * GIB, 10 * GIB):
             budgets = Budgets(ram_bytes=ram_bytes)
-            for plan in (*plan_model(known, here, budgets), *plan_model(widened, here, budgets)):
-                for reason in plan.reasons:
-                    seen.add(reason.code)
-                    assert places(template(reason.code)) <= set(reason.parameters)
-                    assert "?" not in reason_sentence(reason)
+            plans = [plan_model(each, here, budgets) for each in (known, widened, repacked)]
+            for reason in itertools.chain(*(plan.reasons for plan in itertools.chain(*plans))):
+                seen.add(reason.code)
+                assert places(template(reason.code)) <= set(reason.parameters)
+                assert "?" not in reason_sentence(reason)
     on_devices = {
         ReasonCode.FITS_IN_VRAM,
         ReasonCode.HOT_EXPERTS_IN_VRAM,
