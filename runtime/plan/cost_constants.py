@@ -50,7 +50,7 @@ class CostConstants:
     """Time of one expert of a token that does not depend on its size, with the reference."""
     reference_layer_s: float = 0.001
     """``layer_s`` with the reference."""
-    layer_s: float = 0.00025
+    layer_s: float = 0.00009
     """Time of a layer that does not depend on its weights: many small operations."""
     token_s: float = 0.001
     """The same for a token: sampling, text, messages."""
