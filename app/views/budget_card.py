@@ -111,6 +111,8 @@ class BudgetCard(Card):
         for widget in (self.vram, self._unused, self.ram, self._line):
             self.body.addWidget(widget)
         self._context = QComboBox()
+        # What a model can see may be longer words than those of the one before.
+        self._context.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._context.setAccessibleName(ModelWords.CONTEXT)
         self._context.activated.connect(self._on_context_chosen)
         context_row = QHBoxLayout()

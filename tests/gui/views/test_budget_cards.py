@@ -179,6 +179,19 @@ def test_context_above_what_the_model_can_do_shows_its_most(qtbot: QtBot) -> Non
     assert max(box.itemData(index) for index in range(box.count())) == 512
 
 
+def test_context_of_a_second_model_has_room_for_its_words(card: BudgetCard, qtbot: QtBot) -> None:
+    box = card._context
+    card.show_context(0, 0, 0)
+    card.resize(900, 400)
+    card.show()
+    qtbot.waitUntil(box.isVisible)
+    before = box.width()
+    card.show_context(0, 131_072, 131_072)
+    words = box.fontMetrics().horizontalAdvance(box.currentText())
+    qtbot.waitUntil(lambda: box.width() > words)
+    assert box.width() > before
+
+
 def test_live_card_shows_the_ram_that_takes_in_what_leaves_the_card(
     live_card: LiveBudgetCard, stage: MonitorStage
 ) -> None:
