@@ -158,7 +158,8 @@ FILE_CASES = tuple(
 
 TEXT_CASES = (
     Broken("deep", deepen(900), None),
-    Broken("too deep", deepen(1500), _C.FILE_INVALID, ("config.json", "nested too deeply")),
+    # Pythons differ in how deep they read: the newest nearly ten thousand levels.
+    Broken("too deep", deepen(12_000), _C.FILE_INVALID, ("config.json", "nested too deeply")),
     Broken("far too deep", deepen(30_000), _C.FILE_INVALID, ("nested too deeply",)),
     Broken(
         "key twice",
