@@ -78,7 +78,7 @@ def _measured(value: float) -> Measured:
 
 HOMES = {
     "laptop-8": Home(
-        about="Small models in few bits at best; large ones are refused with what they need.",
+        about="A small model whole, one of 30 billions read in few bits; all others are refused.",
         total=8, available=5, ram_rate=25, cores=4, drive_rate=1.8,
     ),
     "laptop-16-gpu-6": Home(
@@ -87,7 +87,7 @@ HOMES = {
         cards=(Card("Laptop card", 6, 5.3, 336, 11.8),),
     ),
     "desktop-32-gpu-8": Home(
-        about="A model of 30 billions runs whole, its dense part and hot experts on the card.",
+        about="A model of 30 billions hardly reads, its dense part and hot experts on the card.",
         total=32, available=26, ram_rate=45, cores=8, drive_rate=3.2,
         cards=(Card("Card of 8", 8, 7.2, 448, 25),),
     ),
@@ -97,7 +97,7 @@ HOMES = {
         cards=(Card("Card of 12", 12, 11.2, 360, 25),),
     ),
     "desktop-64-gpu-16": Home(
-        about="Models of 100 billions in 4 bits fit into RAM and card together.",
+        about="Of the models of 100 billions, that whose dense part the card takes needs no drive.",
         total=64, available=56, ram_rate=70, cores=8, drive_rate=5.9,
         cards=(Card("Card of 16", 16, 15.2, 896, 50),),
     ),
@@ -111,7 +111,7 @@ HOMES = {
         total=16, available=10, ram_rate=60, cores=8, drive_rate=2.9, instruction_set="neon",
     ),
     "apple-64": Home(
-        about="As with 16, with room for large models in 4 bits.",
+        about="As with 16, with room for a model of 47 billions in 4 bits; larger ones read.",
         total=64, available=52, ram_rate=250, cores=12, drive_rate=6.0, instruction_set="neon",
     ),
     "apu-128": Home(
