@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from app.state.folders import demo_folder
 from app.state.licences import read_components
 from installers import cuts, description, icons, licences, pack, wheels
 from installers.linux import deb, folder, libraries, onefile
@@ -104,6 +105,23 @@ def test_cut_package_is_imported_nowhere_in_the_program() -> None:
     for name in names:
         assert f"import {name}\n" not in code
         assert f"from {name} import" not in code
+
+
+def test_demo_model_is_laid_out_where_the_program_looks_and_is_never_missing(
+    tmp_path: Path,
+) -> None:
+    demo, packages = tmp_path / "larder-demo", tmp_path / "packages"
+    demo.mkdir()
+    with pytest.raises(description.RecipeError, match="make setup builds it"):
+        folder._add_demo(demo, packages)
+    for name in ("config.json", "model.safetensors"):
+        (demo / name).write_text(name, encoding="utf-8")
+    folder._add_demo(demo, packages)
+    there = demo_folder({}, packages)
+    assert {path.name: path.read_text("utf-8") for path in there.iterdir()} == {
+        "config.json": "config.json",
+        "model.safetensors": "model.safetensors",
+    }
 
 
 def test_wheel_is_laid_out_without_what_is_cut(tmp_path: Path) -> None:

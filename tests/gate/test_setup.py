@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import sys
 import sysconfig
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import environments
 import setup
@@ -85,6 +87,28 @@ def test_judge_of_the_meant_build_describes_it(build: str, facts: dict[str, obje
 def test_judge_of_another_build_says_what_to_do(build: str, facts: dict[str, object]) -> None:
     with pytest.raises(CommandError, match="torch"):
         torch_build.judge(build, facts)
+
+
+def test_environment_with_another_torch_than_meant_is_refused_and_never_taken_for_done(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "made"
+    found = dict(_CUDA)
+
+    def look(_command: Sequence[str | Path]) -> tuple[int, str]:
+        return 0, json.dumps(found)
+
+    monkeypatch.setenv("LARDER_TORCH", "cpu")
+    monkeypatch.setattr(environments, "_create", lambda _which, _base: folder.mkdir(exist_ok=True))
+    monkeypatch.setattr(environments, "run", lambda _command, _failure: None)
+    monkeypatch.setattr(torch_build, "install", lambda _pip, _constraints: None)
+    monkeypatch.setattr(torch_build, "output_of", look)
+    wanted = environments.Environment(str(folder), ("engine",))
+    for _ in range(2):
+        with pytest.raises(CommandError, match="The CPU build of torch was meant"):
+            environments._packages(wanted)
+    found.update(_CPU)
+    assert environments._packages(wanted)
 
 
 def test_missing_libraries_are_read_off_the_loaders_answer() -> None:
@@ -266,3 +290,20 @@ def test_every_requirement_has_an_exact_version_in_the_constraints() -> None:
     names = {environments.name_of(line) for line in wanted}
     assert names - pinned == set()
     assert all("==" in line for line in lines if line and not line.startswith("#"))
+
+
+def test_qt_on_the_oldest_python_is_older_than_the_release_that_crashes_there() -> None:
+    wanted = map(Requirement, environments.requirements(("window",)))
+    bounds = [
+        each.specifier
+        for each in wanted
+        if each.name.startswith("PySide6")
+        and (each.marker is None or each.marker.evaluate({"python_version": "3.11"}))
+    ]
+    assert len(bounds) == 1
+    assert bounds[0].contains("6.11.3")
+    assert not bounds[0].contains("6.12.0")
+    assert not bounds[0].contains("6.13.1")
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    (pinned,) = (line for line in lines if line.startswith("PySide6-Essentials=="))
+    assert bounds[0].contains(pinned.partition("==")[2])

@@ -13,6 +13,7 @@ import environments
 import interpreters
 import setup
 import start
+import torch_build
 import verb
 from console import ROOT
 
@@ -48,6 +49,15 @@ def test_run_and_test_begin_with_what_setup_does(
 ) -> None:
     assert verb.main([name]) == 0
     assert taken == ["set-up", *then]
+
+
+def test_installer_is_made_after_set_up_which_builds_the_demo_model(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch_build, "source_for", lambda *_: "")
+    monkeypatch.setattr("sys.argv", ["verb.py", "installer", "linux"])
+    assert verb.main(["installer"]) == 0
+    assert taken == ["set-up", "-m installers linux --torch-source "]
 
 
 def test_make_knows_every_verb_and_begins_with_run() -> None:
