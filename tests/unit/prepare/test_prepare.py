@@ -97,8 +97,9 @@ def test_prepare_files_are_ordinary_safetensors_with_paged_records(
         assert (8 + length) % PAGE_BYTES == 0
         if file.name.startswith("experts"):
             with safe_open(file, "np") as opened:
-                assert len(opened.keys()) == 4
-                assert {opened.get_tensor(key).size % PAGE_BYTES for key in opened.keys()}  # noqa: SIM118 == {0}
+                names = list(opened.keys())
+                assert len(names) == 4
+                assert {opened.get_tensor(name).size % PAGE_BYTES for name in names} == {0}
 
 
 def test_prepare_makes_the_same_bytes_every_time(source: Inspection, tmp_path: Path) -> None:
