@@ -15,8 +15,8 @@ from app.language import speak, zoomed
 from app.link.client import RuntimeClient
 from app.link.interpreter import start_apart
 from app.link.process import RuntimeCommand, RuntimeProcess
+from app.notice_board import NoticeBoard
 from app.state.chat import ChatState
-from app.state.chat_values import ChatNotice
 from app.state.discover import Discover
 from app.state.downloads import DownloadItem, Downloads
 from app.state.drive_warning import Remedy, RemedyKind, budgets_of
@@ -28,7 +28,7 @@ from app.state.idle_unload import IdleUnload
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
 from app.state.live_budgets import LiveBudgets
-from app.state.model_removal import ModelRemoval, RemovalResult
+from app.state.model_removal import ModelRemoval
 from app.state.monitor import Monitor
 from app.state.report_bundle import report_bundle
 from app.state.session import Session
@@ -38,13 +38,8 @@ from app.state.stages import Stage
 from app.state.telemetry import TelemetryState
 from app.state.telemetry_watch import TelemetryWatch
 from app.text import start_words
-from app.text.appearance_words import language_not_read
-from app.text.discover_words import downloaded_line
-from app.text.errors import sentence
-from app.text.library_words import removal_line
-from app.text.notices import chat_notice, rested_notice, setting_notice
 from app.text.shortcut_words import answer_announced, model_announced
-from app.text.words import ChatWords, SettingWords, ShellWords, StripWords
+from app.text.words import ChatWords, SettingWords, StripWords
 from app.theme.apply import application_icon, apply_theme, load_fonts, palette_for
 from app.theme.palette import Palette
 from app.views.announce import announce
@@ -54,7 +49,7 @@ from app.views.main_window import MainWindow
 from app.views.notice_bar import NoticeSource
 from app.views.rail import Page
 from runtime.protocol.chat import Role
-from runtime.protocol.errors import ErrorReport
+from runtime.protocol.model import LoadedModel
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +118,15 @@ class Program(QObject):
         self.window = MainWindow(self._palette)
         self.window.setWindowIcon(application_icon())
         self.window.take_geometry(self.settings.values.window_geometry)
+        self._notices = NoticeBoard(
+            self.window.notice, self.session, self.settings, self.language, self
+        )
         self._drop = DropTarget(self.window)
         self._is_closed = False
         self._add_pages()
         self._connect()
         self._show_stage()
-        self._show_setting_notices()
+        self._notices.show_settings()
 
     @property
     def chat_view(self) -> ChatView:
@@ -254,36 +252,27 @@ class Program(QObject):
         return report_bundle(self.settings.values, logs, session.machine, session.loaded_plan)
 
     def _connect(self) -> None:
-        window, session, chat = self.window, self.session, self.chat
+        window, session, chat, notices = self.window, self.session, self.chat, self._notices
         session.changed.connect(self._show_stage)
         self.client.opened.connect(self._map_import.begin)
         self._map_import.running_changed.connect(self.chat_view.cards.hold_map)
-        session.failed.connect(self._on_failed)
+        session.failed.connect(notices.show_failure)
         session.sample_received.connect(self.telemetry.add)
         session.model_loaded.connect(self._on_model_loaded)
-        session.model_loaded.connect(lambda model: announce(window, model_announced(model.name)))
-        self.idle_unload.unloaded.connect(self._on_rested)
+        self.idle_unload.unloaded.connect(notices.show_rested)
         self.telemetry.steadied.connect(self._on_steadied)
         drive = self.monitor.drive
         drive.changed.connect(lambda: window.strip.show_drive(drive.warning))
         window.strip.drive_clicked.connect(lambda: window.show_page(Page.MONITOR))
         window.seen_changed.connect(lambda is_seen: self.watch.set_window_seen(is_seen=is_seen))
-        chat.answer_ended.connect(lambda: drive.take_answer(self.chat_view.last_stats()))
-        energy = self.monitor.energy
-        chat.answer_ended.connect(lambda: energy.take_answer(self.chat_view.last_stats()))
         chat.answer_ended.connect(self._on_answer_ended)
-        chat.answer_ended.connect(self._announce_answer)
-        chat.messages_changed.connect(self._on_answer_ended)
-        chat.noticed.connect(self._on_chat_noticed)
+        chat.messages_changed.connect(self._show_last_answer)
+        chat.noticed.connect(notices.show_chats)
         self.settings.changed.connect(self._on_settings_changed)
-        self.settings.noticed.connect(self._show_setting_notices)
+        self.settings.noticed.connect(notices.show_settings)
         self._drop.folder_dropped.connect(self.open_folder)
-        self._drop.refused.connect(
-            lambda: window.notice.show_notice(
-                NoticeSource.DROP, ShellWords.DROP_ONLY_FOLDERS, is_error=False
-            )
-        )
-        self.removal.ended.connect(self._on_removal_ended)
+        self._drop.refused.connect(notices.show_drop_refused)
+        self.removal.ended.connect(notices.show_removal)
         self.downloads.finished.connect(self._on_download_finished)
         window.new_chat_wanted.connect(self._on_new_chat_wanted)
         window.stop_wanted.connect(self._on_stop_wanted)
@@ -293,31 +282,10 @@ class Program(QObject):
         hints = QApplication.styleHints()
         hints.colorSchemeChanged.connect(lambda _scheme: self._on_settings_changed())
 
-    def _show_setting_notices(self) -> None:
-        texts = [setting_notice(notice) for notice in self.settings.notices]
-        if self.language.unread_file:
-            texts.append(language_not_read(self.language.unread_file, self.language.problem))
-        if texts:
-            text = "\n".join(texts)
-            self.window.notice.show_notice(NoticeSource.SETTINGS, text, is_error=False)
-
-    def _on_chat_noticed(self, notice: ChatNotice, text: str) -> None:
-        is_damage = notice in (ChatNotice.DAMAGED_SET_ASIDE, ChatNotice.RESTORED)
-        source = NoticeSource.CHATS_DAMAGED if is_damage else NoticeSource.CHATS
-        self.window.notice.show_notice(source, chat_notice(notice, text), is_error=False)
-
-    def _on_model_loaded(self) -> None:
+    def _on_model_loaded(self, model: LoadedModel) -> None:
         self.telemetry.clear()
         self.window.notice.clear(NoticeSource.RESTED)
-
-    def _on_rested(self, folder: str, name: str) -> None:
-        def load_again() -> None:
-            self.window.notice.clear(NoticeSource.RESTED)
-            self.session.load_folder(folder, self.settings.values.last_plan)
-
-        text = rested_notice(name, self.settings.values.unload_after_min)
-        actions = [(ShellWords.LOAD_AGAIN, load_again)]
-        self.window.notice.show_notice(NoticeSource.RESTED, text, actions, is_error=False)
+        announce(self.window, model_announced(model.name))
 
     def _show_stage(self) -> None:
         names = {
@@ -338,21 +306,6 @@ class Program(QObject):
         if session.error is None:
             self.window.notice.clear(NoticeSource.ENGINE)
 
-    def _on_failed(self, error: ErrorReport) -> None:
-        actions = []
-        if self.session.stage is Stage.FAILED:
-            actions.append((ShellWords.RESTART, self.session.restart_runtime))
-        outcome = self.session.outcome
-        lines = "\n".join(outcome.log_lines[-12:]) if outcome is not None and actions else ""
-        detail = "\n".join(part for part in (error.detail, lines) if part)
-        self.window.notice.show_notice(
-            NoticeSource.ENGINE,
-            sentence(error),
-            actions,
-            detail=detail,
-            on_closed=self.session.dismiss_error,
-        )
-
     def _on_steadied(self) -> None:
         plan = self.session.loaded_plan
         if plan is not None and self.chat.is_answering:
@@ -360,21 +313,21 @@ class Program(QObject):
             self.window.strip.show_now(totals, plan.forecast)
 
     def _on_answer_ended(self) -> None:
+        stats = self.chat_view.last_stats()
+        self.monitor.drive.take_answer(stats)
+        self.monitor.energy.take_answer(stats)
+        self._show_last_answer()
+        self._announce_answer()
+
+    def _show_last_answer(self) -> None:
         self.window.strip.show_answer(
             self.chat_view.last_stats() if self.session.loaded is not None else None
-        )
-
-    def _on_removal_ended(self, result: RemovalResult) -> None:
-        self.window.notice.show_notice(
-            NoticeSource.REMOVED, removal_line(result), is_error=bool(result.refused)
         )
 
     def _on_download_finished(self, item: DownloadItem) -> None:
         """List the model, and every other below the place of downloads."""
         self.library_search.add_root(item.root)
-        self.window.notice.show_notice(
-            NoticeSource.DOWNLOADED, downloaded_line(item), is_error=False
-        )
+        self._notices.show_download(item)
 
     def _on_remedy_wanted(self, remedy: Remedy) -> None:
         """Do what would help, or go where the person can choose it."""
@@ -456,10 +409,11 @@ def make_application(arguments: list[str]) -> QApplication:
 def run(options: StartOptions) -> int:
     """Show the window and return the exit status once it is closed."""
     environment = dict(os.environ)
-    values, _ = read_settings(app_folders(environment).settings_file)
+    folders = app_folders(environment)
+    values, _ = read_settings(folders.settings_file)
     os.environ.update(zoomed(values.zoom_percent, environment))
     application = make_application(["larder"])
-    instance = SingleInstance(app_folders(environment).data)
+    instance = SingleInstance(folders.data)
     started = instance.start(options.dropped or options.folder)
     if started is not Start.FIRST:
         instance.close()

@@ -1,0 +1,99 @@
+"""What a person is told across all pages, above whatever page is shown."""
+
+from PySide6.QtCore import QObject
+
+from app.language import SpokenLanguage
+from app.state.chat_values import ChatNotice
+from app.state.downloads import DownloadItem
+from app.state.model_removal import RemovalResult
+from app.state.session import Session
+from app.state.settings import SettingsState
+from app.state.stages import Stage
+from app.text.appearance_words import language_not_read
+from app.text.discover_words import downloaded_line
+from app.text.errors import sentence
+from app.text.library_words import removal_line
+from app.text.notices import chat_notice, rested_notice, setting_notice
+from app.text.words import ShellWords
+from app.views.notice_bar import NoticeBar, NoticeSource
+from runtime.protocol.errors import ErrorReport
+
+MAX_LOG_LINES = 12
+"""Of the log of a runtime that ended, in the details of the notice."""
+
+
+class NoticeBoard(QObject):
+    """Puts words, and what can be done, into the window's bar of notices.
+
+    Threads: window thread.
+    """
+
+    def __init__(
+        self,
+        bar: NoticeBar,
+        session: Session,
+        settings: SettingsState,
+        language: SpokenLanguage,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._bar = bar
+        self._session = session
+        self._settings = settings
+        self._language = language
+
+    def show_settings(self) -> None:
+        """Tell what is wrong with settings and with the file of the language."""
+        texts = [setting_notice(notice) for notice in self._settings.notices]
+        if self._language.unread_file:
+            texts.append(language_not_read(self._language.unread_file, self._language.problem))
+        if texts:
+            self._bar.show_notice(NoticeSource.SETTINGS, "\n".join(texts), is_error=False)
+
+    def show_chats(self, notice: ChatNotice, text: str) -> None:
+        """Tell what became of the chats' file; its damage is told beside other things."""
+        is_damage = notice in (ChatNotice.DAMAGED_SET_ASIDE, ChatNotice.RESTORED)
+        source = NoticeSource.CHATS_DAMAGED if is_damage else NoticeSource.CHATS
+        self._bar.show_notice(source, chat_notice(notice, text), is_error=False)
+
+    def show_failure(self, error: ErrorReport) -> None:
+        """Tell of an error of the session; where the runtime ended, offer to start it again."""
+        session = self._session
+        actions, lines = [], ""
+        if session.stage is Stage.FAILED:
+            actions.append((ShellWords.RESTART, session.restart_runtime))
+            if session.outcome is not None:
+                lines = "\n".join(session.outcome.log_lines[-MAX_LOG_LINES:])
+        detail = "\n".join(part for part in (error.detail, lines) if part)
+        self._bar.show_notice(
+            NoticeSource.ENGINE,
+            sentence(error),
+            actions,
+            detail=detail,
+            on_closed=session.dismiss_error,
+        )
+
+    def show_rested(self, folder: str, name: str) -> None:
+        """Tell that a model was unloaded because it rested, and offer to load it again."""
+
+        def load_again() -> None:
+            self._bar.clear(NoticeSource.RESTED)
+            self._session.load_folder(folder, self._settings.values.last_plan)
+
+        text = rested_notice(name, self._settings.values.unload_after_min)
+        actions = [(ShellWords.LOAD_AGAIN, load_again)]
+        self._bar.show_notice(NoticeSource.RESTED, text, actions, is_error=False)
+
+    def show_drop_refused(self) -> None:
+        """Tell what can be dropped."""
+        self._bar.show_notice(NoticeSource.DROP, ShellWords.DROP_ONLY_FOLDERS, is_error=False)
+
+    def show_removal(self, result: RemovalResult) -> None:
+        """Tell what became of a model that was to be deleted."""
+        self._bar.show_notice(
+            NoticeSource.REMOVED, removal_line(result), is_error=bool(result.refused)
+        )
+
+    def show_download(self, item: DownloadItem) -> None:
+        """Tell that a model has arrived."""
+        self._bar.show_notice(NoticeSource.DOWNLOADED, downloaded_line(item), is_error=False)
