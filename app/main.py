@@ -48,7 +48,7 @@ from app.views.drop_zone import DropTarget
 from app.views.main_window import MainWindow
 from app.views.notice_bar import NoticeSource
 from app.views.rail import Page
-from runtime.protocol.chat import Role
+from runtime.protocol.chat import GenerationStats, Role
 from runtime.protocol.model import LoadedModel
 
 
@@ -266,6 +266,7 @@ class Program(QObject):
         window.strip.drive_clicked.connect(lambda: window.show_page(Page.MONITOR))
         window.seen_changed.connect(lambda is_seen: self.watch.set_window_seen(is_seen=is_seen))
         chat.answer_ended.connect(self._on_answer_ended)
+        chat.answer_measured.connect(self._on_answer_measured)
         chat.messages_changed.connect(self._show_last_answer)
         chat.noticed.connect(notices.show_chats)
         self.settings.changed.connect(self._on_settings_changed)
@@ -313,11 +314,12 @@ class Program(QObject):
             self.window.strip.show_now(totals, plan.forecast)
 
     def _on_answer_ended(self) -> None:
-        stats = self.chat_view.last_stats()
-        self.monitor.drive.take_answer(stats)
-        self.monitor.energy.take_answer(stats)
         self._show_last_answer()
         self._announce_answer()
+
+    def _on_answer_measured(self, stats: GenerationStats) -> None:
+        self.monitor.drive.take_answer(stats)
+        self.monitor.energy.take_answer(stats)
 
     def _show_last_answer(self) -> None:
         self.window.strip.show_answer(

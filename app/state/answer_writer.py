@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QObject, Signal
 
 from app.state.chat_store import ChatStore
-from app.state.chat_values import AnswerEnd, Message
+from app.state.chat_values import AnswerEnd
 from app.state.growing_answer import GrowingAnswer, end_of
 from app.state.session import Session
 from app.timers import single_shot
@@ -41,6 +41,8 @@ class AnswerWriter(QObject):
     """What had arrived of ``answer`` is in the store."""
     ended = Signal(object, object)
     """A ``GrowingAnswer`` that is no more, and the ``Message`` it became."""
+    measured = Signal(object)
+    """The ``GenerationStats`` of an answer that was kept, after ``ended``; once for each."""
     removed = Signal(object)
     """A ``GrowingAnswer`` of which nothing came; the store has it no more."""
     failed = Signal(object)
@@ -122,7 +124,7 @@ class AnswerWriter(QObject):
         elif isinstance(event, PrefillProgressed):
             self._show_prompt(event.done_tokens, event.total_tokens)
         elif isinstance(event, GenerationFinished):
-            self._keep(answer, answer.ended(end_of(event.reason), event.stats))
+            self._keep(answer, end_of(event.reason), event.stats)
         elif isinstance(event, GenerationCancelled):
             self._end(AnswerEnd.STOPPED, event.stats)
         elif isinstance(event, CommandFailed):
@@ -151,16 +153,19 @@ class AnswerWriter(QObject):
         if answer is None:
             return
         if not answer.is_empty:
-            self._keep(answer, answer.ended(end, stats))
+            self._keep(answer, end, stats)
             return
         self._store.remove_message(answer.chat_id, answer.message_id, answer.replaced_id)
         self._forget()
         self.removed.emit(answer)
 
-    def _keep(self, answer: GrowingAnswer, message: Message) -> None:
+    def _keep(self, answer: GrowingAnswer, end: AnswerEnd, stats: GenerationStats | None) -> None:
+        message = answer.ended(end, stats)
         self._store.settle(answer.chat_id, message)
         self._forget()
         self.ended.emit(answer, message)
+        if stats is not None:
+            self.measured.emit(stats)
 
     def _forget(self) -> None:
         self._answer = None

@@ -39,6 +39,8 @@ class ChatState(ChatShelf):
     """The text of the last message grew; at most once in 30 ms."""
     answer_ended = Signal()
     """The last message is complete; its statistics and end are there."""
+    answer_measured = Signal(object)
+    """The ``GenerationStats`` of an answer that has ended, in whatever chat; once for each."""
     asking_changed = Signal()
     """``is_answering``, ``can_ask``, ``can_continue``, ``prompt_progress``, ``num_untold`` or
     ``preset`` changed."""
@@ -75,6 +77,7 @@ class ChatState(ChatShelf):
         self._writer.grew.connect(self._on_answer_grew)
         self._writer.saved.connect(self._tell_timer.start)
         self._writer.ended.connect(self._on_answer_ended)
+        self._writer.measured.connect(self.answer_measured)
         self._writer.removed.connect(self._on_answer_removed)
         self._writer.failed.connect(self.failed)
 

@@ -11,12 +11,14 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.main import Program
+from app.state.chat_values import AnswerEnd
 from app.state.drive_warning import Remedy, RemedyKind
 from app.state.stages import Stage
 from app.views.monitor_view import MonitorView
 from app.views.rail import Page
 from runtime.protocol.plan import PlanKind
 from tests.gui.main.conftest import StartWindow
+from tests.gui.main.test_notices import kill_runtime
 from tests.support.drive_values import answer_with
 from tests.support.window import START_MS
 
@@ -135,6 +137,21 @@ def test_remedy_of_more_memory_changes_the_budgets(program: Program, qtbot: QtBo
     view.remedy_wanted.emit(Remedy(RemedyKind.MORE_MEMORY, plan))
     qtbot.waitUntil(lambda: program.monitor.live.was_set, timeout=START_MS)
     assert program.settings.values.ram_budget_bytes == plan.ram_bytes
+
+
+def test_answer_that_is_cut_off_is_not_summed_up_as_the_one_before(
+    start_window: StartWindow,
+) -> None:
+    window = start_window(["one ", "two " * 2000])
+    book = window.program.monitor.energy
+    window.send("?")
+    window.wait_for_answer()
+    assert book.session.num_answers == 1
+    window.send("?")
+    window.wait_for_text()
+    kill_runtime(window)
+    assert window.program.chat.messages[-1].end is AnswerEnd.CUT_OFF
+    assert book.session.num_answers == book.month.num_answers == 1
 
 
 def test_monitor_key_opens_it_without_a_model(start_window: StartWindow) -> None:

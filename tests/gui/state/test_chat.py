@@ -209,6 +209,23 @@ class TestEndings:
         assert chat.context_tokens == 0
         assert not now(chat.can_ask)
 
+    def test_each_answer_is_measured_once_and_one_that_was_cut_off_not_at_all(
+        self, chat: ChatState, client: FakeClient
+    ) -> None:
+        measured: list[GenerationStats] = []
+        chat.answer_measured.connect(measured.append)
+        talk(chat, client, "one", "whole")
+        assert measured == [some_stats()]
+        chat.ask("two")
+        write(client, "elsewhere", 3)
+        chat.new_chat()
+        finish(client)
+        assert measured == [some_stats()] * 2
+        chat.ask("three")
+        write(client, "half", 4)
+        client.crash()
+        assert measured == [some_stats()] * 2
+
     def test_event_after_the_end_changes_nothing(self, chat: ChatState, client: FakeClient) -> None:
         chat._writer._on_event(TokensGenerated(request_id=1, token_ids=[1], text="late"))
         assert chat.messages == []
