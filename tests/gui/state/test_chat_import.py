@@ -16,9 +16,9 @@ from app.state.chat_import import (
 from app.state.chat_store import ChatStore
 from app.state.import_flow import ImportFlow
 from runtime.protocol.chat import Role
-from tests.gui.state.test_chat import talk, texts
 from tests.support.chat_talks import add_talk, titles
 from tests.support.fake_client import FakeClient
+from tests.support.played_answers import talk, texts
 
 TREE = [
     {

@@ -8,8 +8,8 @@ from app.state.chat import ChatState
 from app.state.chat_store import ChatStore, NameColumn
 from app.state.session import Session
 from app.state.settings import SettingsState
-from tests.gui.state.test_chat import talk
 from tests.support.fake_client import FakeClient
+from tests.support.played_answers import talk
 from tests.support.unnarrowed import now
 
 

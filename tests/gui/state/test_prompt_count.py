@@ -7,8 +7,8 @@ from app.state.session import Session
 from app.state.settings import SettingsState
 from runtime.protocol.chat import Role
 from runtime.protocol.messages import CommandFailed, CountTokens, TokensCounted
-from tests.gui.state.test_chat import talk
 from tests.support.fake_client import FakeClient
+from tests.support.played_answers import talk
 from tests.support.window_values import some_error
 
 

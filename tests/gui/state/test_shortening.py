@@ -23,9 +23,9 @@ from runtime.protocol.messages import (
     StartGeneration,
     TokensGenerated,
 )
-from tests.gui.state.test_chat import finish, talk, write
 from tests.gui.state.test_untold import fill
 from tests.support.fake_client import FakeClient
+from tests.support.played_answers import finish, talk, write
 from tests.support.window_values import some_error, some_stats
 
 

@@ -14,9 +14,9 @@ from app.state.session import Session
 from app.state.settings import SettingsState
 from runtime.protocol.chat import Role
 from runtime.protocol.messages import StartGeneration
-from tests.gui.state.test_chat import finish, talk, write
 from tests.gui.state.test_prompt_count import answer_count, rest
 from tests.support.fake_client import FakeClient
+from tests.support.played_answers import finish, talk, write
 
 
 def some_talk(*lengths: int) -> list[Message]:

@@ -11,8 +11,8 @@ from app.state.chat_values import ChatHeading
 from app.theme.palette import DARK, LIGHT
 from app.views.chat_list import ChatList
 from app.views.chat_view import ChatView
-from tests.gui.state.test_chat import talk
 from tests.support.monitor_stage import MonitorStage
+from tests.support.played_answers import talk
 
 CHATS = [ChatHeading(7, "Bread", 2.0, is_pinned=True), ChatHeading(8, "Trains", 3.0)]
 

@@ -15,9 +15,9 @@ from app.views.chat_view import ChatView
 from app.views.composer import Composer
 from runtime.protocol.chat import Role
 from runtime.protocol.messages import CountTokens
-from tests.gui.state.test_chat import talk
 from tests.gui.state.test_prompt_count import answer_count
 from tests.support.monitor_stage import MonitorStage
+from tests.support.played_answers import talk
 
 FULL = "With this question the chat has 4,096 tokens; the context has room for 4,095 and an answer"
 

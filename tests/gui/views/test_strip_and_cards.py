@@ -16,10 +16,10 @@ from app.views.chat_view import ChatView
 from app.views.strip import Strip
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.values import Tier, TierCount
-from tests.gui.state.test_chat import finish, write
 from tests.gui.text.test_units import plain
 from tests.support.drive_values import answer_with
 from tests.support.monitor_stage import MonitorStage, loaded_with_device, plan_with_device
+from tests.support.played_answers import finish, write
 from tests.support.unnarrowed import now
 from tests.support.window_values import some_forecast
 
