@@ -35,11 +35,6 @@ class Faults:
         """Have the next read of an expert end the process in native code."""
         self._put("crash", "")
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether what was put down last has not met a read yet."""
-        return any((self._folder / name).exists() for name in ("stall", "crash"))
-
     def meet(self) -> str:
         """Let what was put down happen to the calling reader; return why its read fails."""
         if (self._folder / "fail").exists():
