@@ -73,8 +73,6 @@ class CostConstants:
     low_ratio: float = 0.65
     """Lower end of the band, as part of the predicted speed."""
     high_ratio: float = 1.4
-    miss_spread: float = 0.5
-    """How far the misses of a model may lie from the curve, as part of them."""
 
 
 DEFAULT_COSTS = CostConstants()

@@ -34,8 +34,8 @@ class Facts:
     is_in_place: bool
     """Whether nothing has to be written."""
     published_bits: int
+    """As in ``ModelReport``; so is the next."""
     gguf_kinds: Sequence[str]
-    """As in ``ModelReport``."""
 
 
 def reasons_of(facts: Facts) -> list[Reason]:
