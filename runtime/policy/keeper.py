@@ -44,6 +44,8 @@ class SlotKeeper:
         self._weighing = [
             policy if isinstance(policy, WeighingPolicy) else None for policy in policies
         ]
+        self.takes_weights = any(policy is not None for policy in self._weighing)
+        """Whether any policy looks at the router's weights."""
         ranking = [policy for policy in self._rankings if policy is not None]
         if is_shared and len(ranking) != len(self._policies):
             raise ValueError("only ranking policies can exchange slots")
@@ -71,11 +73,6 @@ class SlotKeeper:
     def num_free(self, layer: int) -> int:
         """Return how many slots of a layer hold nobody."""
         return self._slots[layer] - len(self._residents[layer])
-
-    @property
-    def takes_weights(self) -> bool:
-        """Whether any policy looks at the router's weights."""
-        return any(policy is not None for policy in self._weighing)
 
     def weigh(self, layer: int, row: Sequence[int], weights: Sequence[float]) -> None:
         """Hear the router's weights of the experts that the next step of a layer needs."""
@@ -193,11 +190,7 @@ class SlotKeeper:
             return _FREE_SLOT
         if spare:
             return self._replace_spare(layer, now, locked, spare)
-        own = self._policies[layer].victim(locked, now)
-        if own is None:
-            return None
-        self._leave(layer, own)
-        return Admission((layer, own))
+        return self._replace_own(layer, now, locked)
 
     def _make_shared_room(
         self,
@@ -239,6 +232,10 @@ class SlotKeeper:
         self, layer: int, now: int, locked: Collection[int], spare: Collection[int]
     ) -> Admission | None:
         kept = {other for other in self._residents[layer] if other in locked or other not in spare}
+        return self._replace_own(layer, now, kept)
+
+    def _replace_own(self, layer: int, now: int, kept: Collection[int]) -> Admission | None:
+        """Let the least of a layer leave that is not kept."""
         own = self._policies[layer].victim(kept, now)
         if own is None:
             return None

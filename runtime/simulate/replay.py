@@ -146,6 +146,16 @@ def policies_of(
     ]
 
 
+def tell_needs(keeper: SlotKeeper, foreteller: Foreteller | None, trace: Trace, token: int) -> None:
+    """Tell the policies of all layers what they may know of a token before its first layer."""
+    if foreteller is not None:
+        foreteller.foretell(trace.ids[token])
+    if keeper.takes_weights and trace.scores is not None:
+        weights = (trace.scores[token] / MAX_SCORE).tolist()
+        for layer, row in enumerate(trace.ids[token].tolist()):
+            keeper.weigh(layer, row, weights[layer])
+
+
 def _groups(sizes: Sequence[int]) -> list[list[int]]:
     """Return the layers that may exchange slots: those whose experts are of one size."""
     return [
@@ -159,17 +169,10 @@ def _replay_group(
     """Run over a trace token by token."""
     is_required = entry is Entry.REQUIRED
     num_layers = trace.num_layers
-    scores = trace.scores if keeper.takes_weights else None
-    weights: list[list[float]] = []
     misses, entered, left = [0] * num_layers, [0] * num_layers, [0] * num_layers
     for now, token in enumerate(trace.ids):
-        if foreteller is not None:
-            foreteller.foretell(token)
-        if scores is not None:
-            weights = (scores[now] / MAX_SCORE).tolist()
+        tell_needs(keeper, foreteller, trace, now)
         for layer, row in enumerate(token.tolist()):
-            if weights:
-                keeper.weigh(layer, row, weights[layer])
             missing = keeper.begin(layer, row, now)
             if missing:
                 misses[layer] += len(missing)

@@ -7,9 +7,9 @@ from runtime.policy.catalogue import PolicyKind
 from runtime.policy.keeper import SlotKeeper
 from runtime.simulate.machine import MachineCosts
 from runtime.simulate.prefetch import HintLane, HintOutcomes
-from runtime.simulate.replay import policies_of
+from runtime.simulate.replay import policies_of, tell_needs
 from runtime.simulate.resources import Drive, Server
-from runtime.simulate.trace import MAX_SCORE, Trace
+from runtime.simulate.trace import Trace
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,6 @@ class _Run:
             is_shared=kind.is_shared,
             max_age_steps=kind.max_age_steps,
         )
-        self._scores = trace.scores if self._keeper.takes_weights else None
         self._processor = Server(costs.expert)
         self._dense = Server(costs.dense)
         self._link = None if costs.link is None else Server(costs.link)
@@ -107,11 +106,7 @@ class _Run:
         """Run all tokens."""
         trace = self._trace
         for token in range(trace.num_tokens):
-            if self._foreteller is not None:
-                self._foreteller.foretell(trace.ids[token])
-            if self._scores is not None:
-                for layer, weights in enumerate((self._scores[token] / MAX_SCORE).tolist()):
-                    self._keeper.weigh(layer, self._rows[layer][token], weights)
+            tell_needs(self._keeper, self._foreteller, trace, token)
             for layer in range(trace.num_layers):
                 self._now_s = self._dense.work(self._now_s, self._load.layer_bytes)
                 self._step(layer, self._rows[layer][token], token, follows_hints=follows_hints)

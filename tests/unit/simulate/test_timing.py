@@ -126,6 +126,18 @@ def test_timed_replay_misses_what_the_plain_replay_misses(name: str) -> None:
     assert timing.drive_bytes == plain.misses * 100
 
 
+@pytest.mark.parametrize("name", ["score-average", "score-distance-shared"])
+def test_timed_replay_of_scores_misses_what_the_plain_replay_misses(name: str) -> None:
+    scores = np.random.default_rng(1).integers(0, 256, TRACE.ids.shape).astype(np.uint8)
+    trace = dataclasses.replace(TRACE, scores=scores)
+    slots = [4] * trace.num_layers
+
+    timing = time_replay(trace, POLICIES[name], slots, COSTS, LOAD)
+
+    assert timing.misses == replay(trace, POLICIES[name], slots).misses
+    assert timing != time_replay(TRACE, POLICIES[name], slots, COSTS, LOAD)
+
+
 @given(
     draw=st.randoms(use_true_random=False),
     num_slots=st.integers(0, 16),
