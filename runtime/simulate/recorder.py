@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from runtime.simulate.trace import ExpertIds, Scores, Trace, TraceOrigin
+from runtime.simulate.trace import MAX_SCORE, ExpertIds, Scores, Trace, TraceOrigin
 from runtime.simulate.trace_files import TraceWriter
+from runtime.simulate.whole_steps import WholeSteps
 
 TOKENS_PER_PART = 2048
 """So many tokens wait in memory before a part is written."""
@@ -17,8 +18,7 @@ TOKENS_PER_PART = 2048
 class RoutingRecorder:
     """Keeps ids and the router's weights of each token in every MoE layer; no tokens, no text.
 
-    A step is noted layer by layer, in their order; one that was not noted to its last layer is
-    forgotten when the next begins. A sequence is what one answer computed.
+    Steps are noted as ``WholeSteps`` takes them. A sequence is what one answer computed.
 
     Threads: used by the engine thread.
     """
@@ -31,8 +31,7 @@ class RoutingRecorder:
         empty = np.empty((0, len(layers), top_k), np.uint16)
         self._empty = Trace(folder.name, origin, num_experts, tuple(layers), (), empty, None, False)
         self._writer = TraceWriter(folder, self._empty)
-        self._position = {layer: index for index, layer in enumerate(layers)}
-        self._step: list[tuple[ExpertIds, Scores]] = []
+        self._whole_steps = WholeSteps[tuple[ExpertIds, Scores]](layers)
         self._steps: list[tuple[ExpertIds, Scores]] = []
         self._num_waiting = 0
         self._sequences: list[int] = []
@@ -42,19 +41,11 @@ class RoutingRecorder:
         self, layer: int, ids: npt.NDArray[np.int32], weights: npt.NDArray[np.float32]
     ) -> None:
         """Note what the tokens of a step chose in a layer, both [tokens, top_k]."""
-        index = self._position[layer]
-        if not index:
-            self._step = []
-        if index != len(self._step):
-            # The step was broken off and begun anew in the middle: nothing to keep of it.
-            self._step = []
-            return
-        scores = np.clip(np.rint(weights * 255), 0, 255).astype(np.uint8)
-        self._step.append((ids.astype(np.uint16), scores))
-        if len(self._step) == len(self._position):
-            chosen, shares = zip(*self._step, strict=True)
+        scores = np.clip(np.rint(weights * MAX_SCORE), 0, MAX_SCORE).astype(np.uint8)
+        step = self._whole_steps.add(layer, (ids.astype(np.uint16), scores))
+        if step is not None:
+            chosen, shares = zip(*step, strict=True)
             self._steps.append((np.stack(chosen, axis=1), np.stack(shares, axis=1)))
-            self._step = []
             self._num_waiting += len(ids)
             self._num_in_sequence += len(ids)
             if self._num_waiting >= TOKENS_PER_PART:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from runtime.simulate.whole_steps import WholeSteps
 from runtime.spec.past import ReuseCounts
 
 _NEVER = -1
@@ -14,33 +15,24 @@ class ReuseMeter:
     """Ranks of recency in each MoE layer, and how often a need had each.
 
     Only steps of one token are counted: they need exactly ``top_k`` experts in each layer. Those of
-    a prompt count as used at one moment. A step is noted layer by layer in their order; one that
-    was broken off is forgotten.
+    a prompt count as used at one moment. Steps are noted as ``WholeSteps`` takes them.
 
     Threads: used by the engine thread.
     """
 
     def __init__(self, num_experts: int, layers: Sequence[int], top_k: int) -> None:
-        self._position = {layer: index for index, layer in enumerate(layers)}
+        self._whole_steps = WholeSteps[Sequence[int]](layers)
         self._rows = np.arange(len(layers))[:, None]
         self._last_step = np.full((len(layers), num_experts), _NEVER, np.int32)
         self._top_k = top_k
         self._now = 0
-        self._step: list[Sequence[int]] = []
         self._found = np.zeros(num_experts, np.int64)
         self._num_tokens = 0
 
     def note(self, layer: int, experts: Sequence[int]) -> None:
         """Note which different experts a step needs in a layer."""
-        index = self._position[layer]
-        if not index:
-            self._step = []
-        if index != len(self._step):
-            self._step = []
-            return
-        self._step.append(experts)
-        if len(self._step) == len(self._position):
-            step, self._step = self._step, []
+        step = self._whole_steps.add(layer, experts)
+        if step is not None:
             self._take(step)
 
     def take(self) -> ReuseCounts | None:

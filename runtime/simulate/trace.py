@@ -28,7 +28,7 @@ class Trace:
     """The experts that tokens chose, without the tokens.
 
     ``ids`` is [tokens, layers, top_k], the best expert first where ``is_ranked``. ``scores`` has
-    the same shape: the router's weight of each in 1/255. Sequences follow each other.
+    the same shape: the router's weight of each, 1 being ``MAX_SCORE``. Sequences follow each other.
     """
 
     name: str
