@@ -51,11 +51,11 @@ class Diary:
         plan, experts = self._parts.plan, self._parts.experts
         fingerprint = plan.model_fingerprint
         setting = self._setting()
-        before = self._past_runs.read(fingerprint)
-        known = experience_of(before.runs, setting)
         num_lookups = len(self._parts.spec.moe_layers) * self._parts.spec.top_k
         run = run_of(stats, setting, num_lookups) if is_steady else None
-        self._past_runs.add(fingerprint, run, experts.reuse.take() if experts.reuse else None)
+        reuse = experts.reuse.take() if experts.reuse else None
+        before = self._past_runs.add(fingerprint, run, reuse)
+        known = experience_of(before.runs, setting)
         return msgspec.structs.replace(stats, usual_tokens_per_s=_usual(known))
 
     def _setting(self) -> Setting:

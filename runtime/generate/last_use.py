@@ -1,12 +1,11 @@
 """Which experts of a model were resident when it was used last, so that they come first again."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from runtime.hardware.kept_file import kept_text, replace_file
+from runtime.hardware.kept_file import kept_text, path_of_model, replace_file
 
 Order = Mapping[int, Sequence[int]]
 """Experts by MoE layer, the most used first."""
@@ -31,7 +30,9 @@ class LastUses:
     def read(self, fingerprint: str, num_experts: int) -> Order:
         """Return the experts of the last use, nothing if it is not known."""
         try:
-            found = msgspec.json.decode(kept_text(self._path(fingerprint)), type=_LastUse)
+            found = msgspec.json.decode(
+                kept_text(path_of_model(self._folder, fingerprint)), type=_LastUse
+            )
         except (ValueError, RecursionError):
             return {}
         if (found.fingerprint, found.num_experts) != (fingerprint, num_experts):
@@ -43,10 +44,7 @@ class LastUses:
 
     def write(self, fingerprint: str, num_experts: int, order: Order) -> None:
         """Keep the experts of a use that ends."""
-        path = self._path(fingerprint)
+        path = path_of_model(self._folder, fingerprint)
         layers = {layer: list(experts) for layer, experts in order.items()}
         content = msgspec.json.encode(_LastUse(fingerprint, num_experts, layers)).decode()
         replace_file(path, content, "experts of the last use")
-
-    def _path(self, fingerprint: str) -> Path:
-        return self._folder / f"{hashlib.sha256(fingerprint.encode()).hexdigest()[:32]}.json"

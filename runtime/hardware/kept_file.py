@@ -1,6 +1,7 @@
 """Small files in which facts about this PC are kept between runs."""
 
 import contextlib
+import hashlib
 import logging
 import os
 from pathlib import Path
@@ -8,6 +9,11 @@ from pathlib import Path
 MAX_FILE_BYTES = 1024 * 1024
 """A larger one is not ours."""
 _LOG = logging.getLogger(__name__)
+
+
+def path_of_model(folder: Path, fingerprint: str) -> Path:
+    """Return where a folder keeps what is known of one model."""
+    return folder / f"{hashlib.sha256(fingerprint.encode()).hexdigest()[:32]}.json"
 
 
 def kept_text(path: Path) -> str:

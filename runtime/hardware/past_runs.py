@@ -1,12 +1,11 @@
 """What models did before on this PC, one small file for each, measured elsewhere and kept here."""
 
-import hashlib
 import math
 from pathlib import Path
 
 import msgspec
 
-from runtime.hardware.kept_file import kept_text, replace_file
+from runtime.hardware.kept_file import kept_text, path_of_model, replace_file
 from runtime.spec.past import NO_PAST, Past, PastRun, ReuseCounts
 
 MAX_RUNS = 40
@@ -32,27 +31,30 @@ class PastRuns:
     def read(self, fingerprint: str) -> Past:
         """Return what is kept of a model."""
         try:
-            kept = msgspec.json.decode(kept_text(self._path(fingerprint)), type=_Kept)
+            kept = msgspec.json.decode(
+                kept_text(path_of_model(self._folder, fingerprint)), type=_Kept
+            )
         except (ValueError, RecursionError):
             return NO_PAST
         is_sound = kept.fingerprint == fingerprint and _is_sound(kept.past)
         return kept.past if is_sound else NO_PAST
 
-    def add(self, fingerprint: str, run: PastRun | None, reuse: ReuseCounts | None) -> None:
-        """Keep a run, and what was counted since the last time; None adds nothing."""
-        if run is None and reuse is None:
-            return
+    def add(self, fingerprint: str, run: PastRun | None, reuse: ReuseCounts | None) -> Past:
+        """Keep a run, and what was counted since the last time; None adds nothing.
+
+        Return what was kept before.
+        """
         before = self.read(fingerprint)
+        if run is None and reuse is None:
+            return before
         runs = before.runs if run is None else (*before.runs, run)[-MAX_RUNS:]
         if reuse is None:
             reuse = before.reuse
         elif before.reuse is not None:
             reuse = before.reuse.plus(reuse, MAX_TOKENS)
         content = msgspec.json.encode(_Kept(fingerprint, Past(runs, reuse))).decode()
-        replace_file(self._path(fingerprint), content, "what an answer took")
-
-    def _path(self, fingerprint: str) -> Path:
-        return self._folder / f"{hashlib.sha256(fingerprint.encode()).hexdigest()[:32]}.json"
+        replace_file(path_of_model(self._folder, fingerprint), content, "what an answer took")
+        return before
 
 
 def _is_sound(past: Past) -> bool:

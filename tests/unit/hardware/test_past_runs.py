@@ -34,7 +34,8 @@ def test_runs_come_back_the_newest_of_them(tmp_path: Path) -> None:
     runs = [dataclasses.replace(RUN, num_tokens=number) for number in range(MAX_RUNS + 2)]
     for run in runs:
         kept.add("a", run, None)
-    kept.add("a", None, REUSE)
+    before = kept.add("a", None, REUSE)
+    assert (before.runs, before.reuse) == (tuple(runs[2:]), None)
     past = PastRuns(tmp_path / "past").read("a")
     assert past.runs == tuple(runs[2:])
     assert past.reuse == REUSE
