@@ -1,4 +1,4 @@
-"""Paths for bytes that are made up: what takes one is done no sooner than its speed allows."""
+"""Made-up paths for bytes: what takes one is done no sooner than its speed allows."""
 
 import threading
 import time
