@@ -8,7 +8,8 @@ from pathlib import Path
 from runtime.plan.planner import plan_model
 from runtime.protocol.plan import PlacementPlan, ReasonCode
 from runtime.protocol.values import Budgets, WeightFormat
-from tests.support.home_machines import GIB, HOMES, Home
+from tests.support.home_machines import HOMES, Home
+from tests.support.plan_cases import GIB
 from tests.support.published_facts import published_facts
 
 PLANS = Path(__file__).parents[1] / "golden" / "plans"

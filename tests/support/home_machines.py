@@ -2,10 +2,11 @@
 
 import dataclasses
 
-from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
-from tests.support.published_facts import FOLDER
+import msgspec
 
-GIB = 1024**3
+from runtime.protocol.machine import DeviceReport, MachineReport, Measured
+from tests.support.plan_cases import GIB, machine
+from tests.support.published_facts import FOLDER
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,27 +26,25 @@ class Home:
 
     def machine(self) -> MachineReport:
         """Return its report."""
-        return MachineReport(
-            operating_system="some system",
-            cpu_name="some processor",
+        here = machine(
+            total_gib=self.total,
+            available_gib=self.available,
+            limit_gib=self.limit,
+            ram_gb_per_s=self.ram_rate,
+            drive_gb_per_s=self.drive_rate,
+            kernels=f"native-{self.instruction_set}",
+            devices=tuple(card.device(index) for index, card in enumerate(self.cards)),
+        )
+        (drive,) = here.drives
+        roomy = msgspec.structs.replace(
+            drive, folder=FOLDER, free_bytes=4000 * GIB, total_bytes=8000 * GIB
+        )
+        return msgspec.structs.replace(
+            here,
             num_physical_cores=self.cores,
             num_logical_cores=2 * self.cores,
             instruction_set=self.instruction_set,
-            ram_total=_measured(self.total * GIB),
-            ram_available=_measured(self.available * GIB),
-            ram_limit=None if self.limit is None else _measured(self.limit * GIB),
-            ram_read_bytes_per_s=_measured(self.ram_rate * 1e9),
-            devices=[card.device(index) for index, card in enumerate(self.cards)],
-            drives=[
-                DriveReport(
-                    folder=FOLDER,
-                    file_system="some",
-                    free_bytes=4000 * GIB,
-                    total_bytes=8000 * GIB,
-                    read_bytes_per_s=_measured(self.drive_rate * 1e9),
-                )
-            ],
-            kernels=f"native-{self.instruction_set}",
+            drives=[roomy],
         )
 
 

@@ -84,9 +84,7 @@ def test_held_ratio_of_a_model_without_experts_is_all() -> None:
     assert held_ratio(1, 4) == 0.25
 
 
-def known_reason(
-    reasons: dict[ReasonCode, dict[str, str | int | float]], code: ReasonCode
-) -> Reason:
+def known_reason(reasons: Reasons, code: ReasonCode) -> Reason:
     parameters = reasons[code]
     assert places(template(code)) == set(parameters)
     return Reason(code=code, parameters=parameters)
