@@ -39,18 +39,22 @@ def watt_hours(wh: float) -> str:
 
 
 def map_size(num_layers: int, num_experts: int) -> str:
-    """For example ``48 layers × 128 experts · coloured by tier``."""
+    """For example ``48 layers × 128 experts · coloured by tier``; that there are none if so."""
+    if not num_experts:
+        return MapWords.NO_EXPERTS
     text = tr("{layers} layers × {experts} experts").format(layers=num_layers, experts=num_experts)
     return DOT.join((text, MapWords.BY_TIER))
 
 
 def map_described(num_in_tiers: tuple[int, ...], *, is_simulated: bool) -> str:
     """The map in words, for those who do not see it: ``VRAM 1,204, RAM 2,000, drive 2,940``."""
-    parts = (
+    parts = [
         f"{tier_place(tier, is_simulated=is_simulated)} {count(number)}"
         for tier, number in zip(TIER_ORDER, num_in_tiers, strict=True)
         if number
-    )
+    ]
+    if not parts:
+        return MapWords.NO_EXPERTS
     return tr("Experts: {parts}").format(parts=", ".join(parts))
 
 

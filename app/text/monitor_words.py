@@ -23,6 +23,7 @@ class MapWords:
         "Each row is a layer. The colour says in how many bits an expert is stored."
     )
     BY_TIER = Word("coloured by tier")
+    NO_EXPERTS = Word("This model has no experts.")
     WAITING = Word("The map fills as soon as the model is asked something.")
     OPEN = Word("Open the Monitor page")
 

@@ -75,6 +75,8 @@ class MapCard(Card):
         self._is_simulated = is_simulated
         if experts is not None:
             self.map.show_map(experts)
+            if not experts.num_experts:
+                self._caption.setText(MapWords.NO_EXPERTS)
 
     def show_numbers(self) -> None:
         """Say the map in words, for those who do not see it."""

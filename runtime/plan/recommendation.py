@@ -69,6 +69,8 @@ def _rates(chosen: PlacementPlan, other: PlacementPlan) -> dict[str, str | int |
 
 def _merit(plan: PlacementPlan) -> ReasonCode:
     """Return why a plan would be taken before all that are less exact."""
+    if not plan.slots_per_layer:
+        return ReasonCode.WHOLE_IN_MEMORY
     if all(share.tier is not Tier.DRIVE for share in plan.tiers):
         return ReasonCode.BEST_IN_MEMORY
     forecast = _forecast(plan)

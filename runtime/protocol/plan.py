@@ -40,6 +40,7 @@ class ReasonCode(enum.StrEnum):
     HITS_FROM_FAMILY = "hits_from_family"
     HITS_ASSUMED = "hits_assumed"
     RAN_BEFORE = "ran_before"
+    WHOLE_IN_MEMORY = "whole_in_memory"
     BEST_IN_MEMORY = "best_in_memory"
     BEST_NEARLY_IN_MEMORY = "best_nearly_in_memory"
     BEST_BY_SPEED = "best_by_speed"

@@ -304,6 +304,7 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
             "Under a plan like this it wrote {tokens_per_s} tokens/s here (answers counted:"
             " {num_answers}); the forecast had been {predicted_tokens_per_s}."
         ),
+        ReasonCode.WHOLE_IN_MEMORY: "It stays in memory as a whole.",
         ReasonCode.BEST_IN_MEMORY: (
             "It is the most exact choice whose experts all stay in memory."
         ),

@@ -45,6 +45,12 @@ def test_map_is_described_by_its_tiers() -> None:
     assert text == "Experts: VRAM (simulated) 1,200, drive 5"
 
 
+def test_map_of_a_model_without_experts_says_so() -> None:
+    assert monitor_phrases.map_size(0, 0) == "This model has no experts."
+    text = monitor_phrases.map_described((0, 0, 0), is_simulated=False)
+    assert text == "This model has no experts."
+
+
 def test_throughput_unit_fits_the_largest_rate() -> None:
     assert monitor_phrases.throughput_unit(34e9) == (1e9, "GB/s")
     assert monitor_phrases.throughput_unit(3e6) == (1e6, "MB/s")

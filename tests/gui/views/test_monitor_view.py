@@ -23,7 +23,7 @@ from app.state.drive_warning import Remedy, RemedyKind
 from app.theme.palette import DARK, LIGHT
 from app.views.monitor_view import MonitorView
 from runtime.protocol.messages import TelemetrySampled
-from runtime.protocol.telemetry import HintCount, NoteCode, RuntimeNote
+from runtime.protocol.telemetry import ExpertMap, HintCount, NoteCode, RuntimeNote
 from tests.gui.text.test_units import plain
 from tests.support.drive_values import answer_with, plan_that_reads
 from tests.support.monitor_stage import MonitorStage, live_sample
@@ -64,6 +64,17 @@ def test_monitor_shows_what_is_measured(view: MonitorView, stage: MonitorStage) 
     assert "waiting for the drive" in texts(view.token)
     assert view.map_card.map.grid.num_layers == 48
     assert "VRAM (simulated)" in view.map_card.map.accessibleDescription()
+
+
+def test_monitor_says_of_a_model_without_experts_that_it_has_none(
+    view: MonitorView, stage: MonitorStage
+) -> None:
+    stage.play(1)
+    view.show()
+    assert "Each row is a layer" in view.map_card.caption()
+    empty = ExpertMap(num_layers=0, num_experts=0, use=b"")
+    view.map_card.show_map(empty, is_simulated=False)
+    assert view.map_card.caption() == "This model has no experts."
 
 
 def test_monitor_tells_what_session_and_month_took(view: MonitorView, stage: MonitorStage) -> None:

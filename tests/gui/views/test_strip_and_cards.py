@@ -13,8 +13,10 @@ from app.theme.palette import DARK, LIGHT
 from app.views.answer_cards import AnswerCards
 from app.views.answer_view import AnswerView
 from app.views.chat_view import ChatView
+from app.views.small_map_card import SmallMapCard
 from app.views.strip import Strip
 from runtime.protocol.chat import GenerationStats
+from runtime.protocol.telemetry import ExpertMap
 from runtime.protocol.values import Tier, TierCount
 from tests.gui.text.test_units import plain
 from tests.support.drive_values import answer_with
@@ -105,6 +107,16 @@ def test_cards_draw_the_map_and_the_time_of_now(
     assert cards.map_card.map is not None
     before = cards.map_card.map.image().pixelColor(0, 0)
     assert abs(before.red() - QColor(DARK.vram).red()) < 20
+
+
+def test_cards_say_of_a_model_without_experts_that_it_has_none(qtbot: QtBot) -> None:
+    card = SmallMapCard(LIGHT)
+    qtbot.addWidget(card)
+    card.show()
+    card.show_map(ExpertMap(num_layers=0, num_experts=0, use=b""), is_simulated=False)
+    assert "This model has no experts." in shown(card)
+    assert card.map is not None
+    assert card.map.accessibleDescription() == "This model has no experts."
 
 
 def test_cards_click_on_the_map_wants_the_monitor(

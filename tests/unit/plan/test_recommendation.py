@@ -77,6 +77,13 @@ def test_only_choice_says_so() -> None:
     assert because(plans) == (PlanKind.EXACT, [ReasonCode.BEST_IN_MEMORY, ReasonCode.ONLY_CHOICE])
 
 
+def test_model_without_experts_is_told_as_a_whole() -> None:
+    dense = spec(num_layers=4, num_dense_layers=4, num_experts=0, expert_width=0)
+    plans = plan_model(facts(dense), HUGE, Budgets())
+    assert because(plans) == (PlanKind.EXACT, [ReasonCode.WHOLE_IN_MEMORY, ReasonCode.ONLY_CHOICE])
+    assert not any("expert" in reason_sentence(each) for each in plans[0].recommended_because)
+
+
 def test_earlier_runs_do_not_change_how_much_the_drive_counts() -> None:
     """The part of the drive is of the modelled time, which the speeds are scaled from."""
     eight = planned(planned()[1].all_ram_bytes - GIB)[1]

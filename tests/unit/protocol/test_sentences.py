@@ -160,6 +160,7 @@ def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
     }
     # Those of answers, of what a model did before and of the recommendation have their own tests.
     of_the_past = {
+        ReasonCode.WHOLE_IN_MEMORY,
         ReasonCode.BEST_IN_MEMORY,
         ReasonCode.BEST_NEARLY_IN_MEMORY,
         ReasonCode.BEST_BY_SPEED,
