@@ -11,7 +11,7 @@ from pathlib import Path
 
 from runtime.errors import LarderError
 from runtime.inspect.files import is_file, read_start
-from runtime.inspect.gguf.parts import first_names
+from runtime.inspect.gguf.parts import is_gguf_name
 from runtime.inspect.listing import CONFIG_NAME, MAX_CHILDREN, list_names
 
 HUB_NAME = "hub"
@@ -56,7 +56,7 @@ def find_snapshot(repository: Path) -> list[Path]:
 
 def _has_gguf(folder: Path) -> bool:
     try:
-        return bool(first_names(list_names(folder)))
+        return any(map(is_gguf_name, list_names(folder)))
     except LarderError:
         return False
 

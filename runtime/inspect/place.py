@@ -8,7 +8,7 @@ from pathlib import Path
 from runtime.errors import LarderError
 from runtime.inspect import hub_cache
 from runtime.inspect.files import CIRCLE, is_file, is_unicode, read_start, shown, unreadable
-from runtime.inspect.gguf.parts import first_names, is_gguf_name, part_paths
+from runtime.inspect.gguf.parts import is_gguf_name, models_among
 from runtime.inspect.gguf.parts import model_name as gguf_model_name
 from runtime.inspect.listing import CONFIG_NAME, MAX_CHILDREN, has_weights, list_names
 from runtime.inspect.lookalike import GGUF_MARK
@@ -44,7 +44,7 @@ def find_model(folder: str) -> Place:
             return _gguf_place(path)
         path = _folder_of(path)
     names = list_names(path)
-    if CONFIG_NAME in names and (has_weights(names) or not first_names(names)):
+    if CONFIG_NAME in names and (has_weights(names) or not any(map(is_gguf_name, names))):
         return Place(path, names, model_name(path))
     own = gguf_models(path, names)
     if not own:
@@ -79,12 +79,8 @@ def is_gguf(path: Path) -> bool:
 
 def gguf_models(folder: Path, names: list[str]) -> list[Path]:
     """Return for each GGUF model among the entries of a folder a file of it that is there."""
-    present = set(names)
-    found: list[Path] = []
-    for name in first_names(names):
-        parts = [each for each in part_paths(folder / name) if each.name in present]
-        found += [each for each in parts[:1] if is_file(each) or each.is_symlink()]
-    return found
+    found = [folder / name for name in models_among(names)]
+    return [each for each in found if is_file(each) or each.is_symlink()]
 
 
 def _place(found: Path) -> Place:
@@ -169,9 +165,8 @@ def _models_of(folders: list[Path]) -> list[Path]:
     for folder in folders:
         names = _names_in(folder)
         is_whole = CONFIG_NAME in names and has_weights(names)
-        found += [] if is_whole else gguf_models(folder, names)
-        if is_whole or not gguf_models(folder, names):
-            found.append(folder)
+        own = [] if is_whole else gguf_models(folder, names)
+        found += own or [folder]
     return found
 
 

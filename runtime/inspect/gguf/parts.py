@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from runtime.errors import LarderError
@@ -15,7 +15,9 @@ from runtime.protocol.errors import ErrorCode
 ENDING = ".gguf"
 _PROJECTORS = ("mmproj", "mtp-")
 """How files begin that are no model of their own but go beside one."""
-_NUMBERED = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<total>\d{5})\.gguf", re.IGNORECASE)
+_NUMBERED = re.compile(
+    r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<total>\d{5})(?P<ending>\.gguf)", re.IGNORECASE
+)
 
 
 @dataclasses.dataclass(slots=True)
@@ -47,10 +49,16 @@ def is_gguf_name(name: str) -> bool:
     return name.lower().endswith(ENDING) and not name.lower().startswith(_PROJECTORS)
 
 
-def first_names(names: Iterable[str]) -> list[str]:
-    """Return the first file of each model among the entries of a folder, sorted."""
-    found = {_names_of(name)[0] for name in names if is_gguf_name(name)}
-    return sorted(found)
+def models_among(names: Iterable[str]) -> list[str]:
+    """Return of each model among the entries of a folder the first file that is there, sorted."""
+    found: dict[str, str] = {}
+    for name in sorted(filter(is_gguf_name, names)):
+        match = _of_set(name)
+        if match is None:
+            found[name] = name
+        elif 1 <= int(match["number"]) <= int(match["total"]):
+            found.setdefault(_part_name(match, 1), name)
+    return [found[first] for first in sorted(found)]
 
 
 def model_name(name: str) -> str:
@@ -61,23 +69,27 @@ def model_name(name: str) -> str:
 
 def first_part(path: Path) -> Path:
     """Return the first file of the set that one belongs to, or itself."""
-    return path.with_name(_names_of(path.name)[0])
+    match = _of_set(path.name)
+    return path if match is None else path.with_name(_part_name(match, 1))
 
 
 def part_paths(path: Path) -> list[Path]:
     """Return all files of the set that one belongs to, whether they are there or not."""
-    return [path.with_name(name) for name in _names_of(path.name)]
+    match = _of_set(path.name)
+    if match is None:
+        return [path]
+    numbers = range(1, int(match["total"]) + 1)
+    return [path.with_name(_part_name(match, number)) for number in numbers]
 
 
-def _names_of(name: str) -> Sequence[str]:
+def _of_set(name: str) -> re.Match[str] | None:
+    """Return the pieces of a name that says which part of a set it is, None for a whole model."""
     match = _NUMBERED.fullmatch(name)
-    if match is None or not 1 <= int(match["total"]) <= MAX_SHARDS:
-        return [name]
-    total, ending = int(match["total"]), name[-len(ENDING) :]
-    return [
-        f"{match['stem']}-{number:05d}-of-{match['total']}{ending}"
-        for number in range(1, total + 1)
-    ]
+    return match if match is not None and 1 <= int(match["total"]) <= MAX_SHARDS else None
+
+
+def _part_name(match: re.Match[str], number: int) -> str:
+    return f"{match['stem']}-{number:05d}-of-{match['total']}{match['ending']}"
 
 
 def read_parts(path: Path) -> GgufParts:

@@ -144,3 +144,15 @@ def test_what_lies_in_a_cache_beside_snapshots_and_cannot_be_read_is_passed_over
 
     monkeypatch.setattr("runtime.inspect.place.read_start", fail)
     assert problem(file).code is ErrorCode.NOT_A_MODEL
+
+
+def test_every_model_of_a_folder_is_found_by_its_first_part_that_is_there() -> None:
+    largest = [f"large-{number:05d}-of-04096.gguf" for number in range(2, 4097)]
+    others = ["one.GGUF", "b-00003-of-00003.gguf", "b-00009-of-00003.gguf", "mmproj-b.gguf"]
+    absurd = ["a-00001-of-99999.gguf", "a-00002-of-99999.gguf"]
+    assert parts.models_among([*others, *reversed(largest), *absurd, "b.txt"]) == [
+        *absurd,
+        "b-00003-of-00003.gguf",
+        "large-00002-of-04096.gguf",
+        "one.GGUF",
+    ]
