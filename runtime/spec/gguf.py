@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,6 @@ class GgufKind(enum.Enum):
         return columns // self.block_columns * self.block_bytes
 
 
-KIND_OF_NUMBER: Mapping[int, GgufKind] = {kind.value[0]: kind for kind in GgufKind}
 PLAIN: Mapping[GgufKind, WeightFormat] = {
     GgufKind.F32: WeightFormat.F32,
     GgufKind.F16: WeightFormat.F16,
@@ -101,7 +101,4 @@ class GgufRows:
     def stored_bytes(self, shape: tuple[int, ...]) -> int:
         """Return what a matrix of a shape takes in the file, without what is joined."""
         *outer, columns = shape
-        count = 1
-        for size in outer:
-            count *= size
-        return count * self.kind.row_bytes(columns)
+        return math.prod(outer) * self.kind.row_bytes(columns)

@@ -32,8 +32,6 @@ STORED_BITS = {
     WeightFormat.Q4A_G32: 4,
 }
 """Bits of a weight by format, scales left out."""
-PLAIN_FORMATS = frozenset({WeightFormat.F32, WeightFormat.F16, WeightFormat.BF16})
-"""Those without scales, in which models are trained."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)

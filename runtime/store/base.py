@@ -1,4 +1,4 @@
-"""What every store of weights offers."""
+"""What every store of weights offers, and what its parts read files with."""
 
 from collections.abc import Iterator, Mapping
 from typing import Protocol
@@ -49,3 +49,10 @@ class ExpertStore(Protocol):
 
     def close(self) -> None:
         """Close all files; may be called twice."""
+
+
+class Reads(Protocol):
+    """What reads ranges of files."""
+
+    def read(self, path: str, offset_bytes: int, targets: list[memoryview]) -> None:
+        """Fill ``targets`` with what begins at an offset."""

@@ -19,9 +19,9 @@ from runtime.store.files import WeightFiles
 from runtime.store.gguf_rows import gguf_pieces
 from runtime.store.levels import level_pieces
 from runtime.store.packed import unpack_published
+from runtime.store.plain import widen
 from runtime.store.scaled import scaled_pieces
 from runtime.store.unweave import unweave
-from runtime.store.widen import widen
 
 
 class CheckpointStore:

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from runtime.spec.gguf import GgufKind
+from runtime.spec.gguf import PLAIN, GgufKind
+from runtime.store.plain import Bytes, Floats, floats_of
 
-Bytes = npt.NDArray[np.uint8]
 Levels = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float32]
 
 _HALVES = np.array([0, 4], np.uint8)[:, None]
 _QUARTERS = np.array([0, 2, 4, 6], np.uint8)[:, None]
@@ -49,14 +48,8 @@ def decode(kind: GgufKind, blocks: Bytes) -> Decoded:
 
 def dequantise(kind: GgufKind, rows: Bytes) -> Floats:
     """Return the weights of rows ``[rows, bytes]`` in f32."""
-    match kind:
-        case GgufKind.F32:
-            return rows.view(np.float32)
-        case GgufKind.F16:
-            return rows.view(np.float16).astype(np.float32)
-        case GgufKind.BF16:
-            upper = rows.view(np.uint16).astype(np.uint32)
-            return (upper << np.uint32(16)).view(np.float32)
+    if kind in PLAIN:
+        return floats_of(PLAIN[kind], rows)
     return decode(kind, rows.reshape(-1, kind.block_bytes)).weights().reshape(len(rows), -1)
 
 

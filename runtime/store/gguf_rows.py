@@ -7,7 +7,6 @@ of their row; all others are rounded to levels of eight bits. docs/formats.md sa
 
 import math
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +16,12 @@ from runtime.inspect.files import shown
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.gguf import EXACT_KINDS, PLAIN, GgufKind, GgufRows, Join
-from runtime.spec.tensors import (
-    GROUP_SIZE,
-    LEAST_EXPONENT,
-    MOST_EXPONENT,
-    ROW_BLOCK,
-    TensorEntry,
-)
-from runtime.store.gguf_blocks import Bytes, Decoded, Floats, decode, dequantise
+from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, TensorEntry
+from runtime.store.base import Reads
+from runtime.store.gguf_blocks import Decoded, decode, dequantise
 from runtime.store.not_finite import not_finite
-from runtime.store.records import interleaved, whole_blocks
+from runtime.store.plain import Bytes, Floats, bf16_of
+from runtime.store.records import fp4_record, interleaved, whole_blocks
 
 _STRIPE_WEIGHTS = 1 << 18
 """So many weights are put right at a time: what that takes stays near the cores."""
@@ -35,13 +30,6 @@ _LARGEST_F16 = np.float32(np.finfo(np.float16).max)
 _MOST_UNITS = 255
 _COARSE_BELOW = np.float32(2.0**-18)
 """Of numbers in f16, which are 2^-24 apart there."""
-
-
-class Reads(Protocol):
-    """What reads ranges of files."""
-
-    def read(self, path: str, offset_bytes: int, targets: list[memoryview]) -> None:
-        """Fill ``targets`` with what begins at an offset."""
 
 
 def gguf_pieces(
@@ -123,9 +111,7 @@ def _plain(values: Floats, weight_format: WeightFormat) -> npt.NDArray[np.generi
             with np.errstate(over="ignore"):
                 return values.astype(np.float16)
     assert weight_format is WeightFormat.BF16
-    bits = np.ascontiguousarray(values).view(np.uint32)
-    rounded = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
-    return (rounded >> np.uint32(16)).astype(np.uint16)
+    return bf16_of(np.ascontiguousarray(values))
 
 
 def _moved_pairs(kind: GgufKind, stored: Bytes) -> Bytes:
@@ -138,11 +124,10 @@ def _moved_pairs(kind: GgufKind, stored: Bytes) -> Bytes:
 def _fp4_record(entry: TensorEntry, stored: Bytes) -> Bytes:
     """Return levels of MXFP4 with their exponents, which lie alike in file and record."""
     blocks = stored.reshape(len(stored), -1, GgufKind.MXFP4.block_bytes)
-    exponents = blocks[..., :1]
-    if exponents.max() > MOST_EXPONENT:
-        raise not_finite(entry, f"scale {exponents.max()}, expected at most {MOST_EXPONENT}")
-    used = np.where(exponents < LEAST_EXPONENT, np.uint8(0), exponents)
-    return interleaved([used], blocks[..., 1:])
+    try:
+        return fp4_record(blocks[..., 1:], blocks[..., 0])
+    except ValueError as cause:
+        raise not_finite(entry, str(cause)) from cause
 
 
 def _moved_levels(decoded: Decoded, rows: int) -> Bytes:

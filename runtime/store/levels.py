@@ -6,7 +6,7 @@ and scale as they are; docs/formats.md draws records.
 """
 
 from collections.abc import Iterator
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from runtime.inspect.files import shown
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, LevelOrder, TensorEntry, WholeLevels
+from runtime.store.base import Reads
 from runtime.store.not_finite import not_finite
 from runtime.store.records import interleaved
 
@@ -31,13 +32,6 @@ _STRIPE_WEIGHTS = 1 << 20
 _OFFSET = 8
 """What is added to the levels of ``q4_g32``, so that they have no sign."""
 _AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
-
-
-class Reads(Protocol):
-    """What reads ranges of files."""
-
-    def read(self, path: str, offset_bytes: int, targets: list[memoryview]) -> None:
-        """Fill ``targets`` with what begins at an offset."""
 
 
 def level_pieces(

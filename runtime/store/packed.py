@@ -8,14 +8,9 @@ record, in which byte ``i`` of a group holds the columns ``i`` and ``i + 16``.
 import numpy as np
 import numpy.typing as npt
 
-from runtime.spec.tensors import (
-    GROUP_SIZE,
-    LEAST_EXPONENT,
-    MOST_EXPONENT,
-    TensorEntry,
-)
+from runtime.spec.tensors import GROUP_SIZE, TensorEntry
 from runtime.store.not_finite import not_finite
-from runtime.store.records import interleaved
+from runtime.store.records import fp4_record
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -50,10 +45,7 @@ def record_of_published(blocks: Bytes, exponents: Bytes) -> Bytes:
     Exponents are biased by 127. Raises ``ValueError`` if one stands for no number or for weights
     outside the range of f32.
     """
-    if exponents.max() > MOST_EXPONENT:
-        raise ValueError(f"scale {exponents.max()}, expected at most {MOST_EXPONENT}")
-    used = np.where(exponents < LEAST_EXPONENT, 0, exponents).astype(np.uint8)
-    return interleaved([used[..., None]], _paired(blocks)).reshape(-1)
+    return fp4_record(_paired(blocks), exponents)
 
 
 def _paired(blocks: Bytes) -> Bytes:

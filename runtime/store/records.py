@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from runtime.spec.tensors import QUAD, ROW_BLOCK
+from runtime.spec.tensors import LEAST_EXPONENT, MOST_EXPONENT, QUAD, ROW_BLOCK
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -36,6 +36,18 @@ def interleaved(scales: Sequence[Bytes], weights: Bytes) -> Bytes:
     places = record.view(np.uint32)[..., scale_bytes // QUAD :]
     places.reshape(num_blocks, num_groups, -1, ROW_BLOCK)[:] = quads
     return record
+
+
+def fp4_record(pairs: Bytes, exponents: Bytes) -> Bytes:
+    """Return a matrix in MXFP4, the columns ``i`` and ``i + 16`` of a group in a byte of it.
+
+    Exponents are biased by 127. Raises ``ValueError`` if one stands for no number or for weights
+    outside the range of f32.
+    """
+    if exponents.max() > MOST_EXPONENT:
+        raise ValueError(f"scale {exponents.max()}, expected at most {MOST_EXPONENT}")
+    used = np.where(exponents < LEAST_EXPONENT, np.uint8(0), exponents)
+    return interleaved([used[..., None]], pairs).reshape(-1)
 
 
 def whole_blocks(array: Bytes) -> Bytes:

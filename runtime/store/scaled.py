@@ -6,7 +6,6 @@ each byte; blocks in four bits are small, and their levels are multiplied one by
 """
 
 from collections.abc import Iterator
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +15,10 @@ from runtime.inspect.files import shown
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ScaledBlocks, TensorEntry
+from runtime.store.base import Reads
 from runtime.store.not_finite import not_finite
+from runtime.store.plain import Bytes, Floats, bf16_of, floats_of
 
-Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float32]
 Table = npt.NDArray[np.uint32] | npt.NDArray[np.uint16]
 
 _STRIPE_BYTES = 4 << 20
@@ -33,13 +32,6 @@ _NO_NUMBER = 0x7F
 """The byte that stands for no number; the sign is in the bit above."""
 _LARGEST_LEVEL = 448.0
 _LARGEST_SCALE = float(np.finfo(np.float32).max) / _LARGEST_LEVEL
-
-
-class Reads(Protocol):
-    """What reads ranges of files."""
-
-    def read(self, path: str, offset_bytes: int, targets: list[memoryview]) -> None:
-        """Fill ``targets`` with what begins at an offset."""
 
 
 def e4m3_levels() -> Floats:
@@ -139,12 +131,7 @@ def _tables(scales: Floats, weight_format: WeightFormat) -> Table:
 
 def _bits_of(values: Floats, weight_format: WeightFormat) -> Table:
     """Return the bits of numbers in bf16 or f32."""
-    bits = values.view(np.uint32)
-    if weight_format is WeightFormat.F32:
-        return bits
-    # Rounded to bf16, ties to even.
-    upper = bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))
-    return (upper >> np.uint32(16)).astype(np.uint16)
+    return values.view(np.uint32) if weight_format is WeightFormat.F32 else bf16_of(values)
 
 
 _LEVELS = e4m3_levels()
@@ -155,13 +142,7 @@ def _read_scales(files: Reads, blocks: ScaledBlocks, shape: tuple[int, ...]) -> 
     entry = blocks.scales
     stored = np.empty(entry.num_bytes, np.uint8)
     files.read(entry.file, entry.offset_bytes, [stored.data])
-    match entry.format:
-        case WeightFormat.F32:
-            scales = stored.view(np.float32)
-        case WeightFormat.F16:
-            scales = stored.view(np.float16).astype(np.float32)
-        case _:
-            scales = (stored.view(np.uint16).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    scales = floats_of(entry.format, stored)
     if not np.isfinite(scales).all():
         raise not_finite(entry)
     strange = scales[(scales <= 0) | (scales > _LARGEST_SCALE)]

@@ -211,8 +211,11 @@ def _tensor(cursor: Cursor) -> GgufTensor:
 
 def _alignment(values: Mapping[str, Value]) -> int:
     alignment = values.get(_ALIGNMENT_KEY, _DEFAULT_ALIGNMENT)
-    is_usable = type(alignment) is int and 8 <= alignment <= _MAX_ALIGNMENT
-    if not is_usable or not isinstance(alignment, int) or alignment & (alignment - 1):
+    if (
+        type(alignment) is not int
+        or not 8 <= alignment <= _MAX_ALIGNMENT
+        or alignment & (alignment - 1)
+    ):
         raise HeaderRefusedError(f"its alignment is {str(alignment)[:80]}, not a power of two")
     return alignment
 

@@ -14,8 +14,8 @@ from runtime.inspect.gguf.header import GgufHeader, GgufTensor, Scalar, Value
 from runtime.inspect.gguf.parts import GgufParts
 
 Config = dict[str, object]
-_SOFTMAX, _SIGMOID = 1, 2
-"""What stands for them in ``expert_gating_func``."""
+_SIGMOID = 2
+"""What stands for it in ``expert_gating_func``."""
 _GROUPED_EXPERTS = 256
 """DeepSeek-V3 and those made from it have so many, in groups of which older files do not speak."""
 _MAX_ANGLES = 1 << 15
@@ -125,7 +125,7 @@ def _rope(own: Metadata) -> Config:
         scaling = {"type": kind, "factor": factor, **_yarn(own)}
     elif kind == "linear" or (kind is None and own["rope.scale_linear"] not in (None, 1.0)):
         scaling = {"type": "linear", "factor": factor or own["rope.scale_linear"]}
-    elif kind not in (None, "none", "linear"):
+    elif kind not in (None, "none"):
         scaling = {"type": kind}
     if scaling is not None:
         scaling["original_max_position_embeddings"] = original
