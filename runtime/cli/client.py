@@ -2,6 +2,7 @@
 
 import contextlib
 import queue
+import signal
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self, TypeVar
@@ -80,6 +81,24 @@ class Client:
             if on_progress is not None:
                 on_progress(event)
         raise AssertionError(f"{type(command).__name__} was not closed by {expected.__name__}")
+
+    def follow(self, command: AnyCommand, on_event: Callable[[Reply], None]) -> Reply:
+        """Return the closing event of a command that Ctrl+C and a wish to end stop early.
+
+        ``on_event`` is called with every event, the closing one included.
+        """
+        events = self.events(command)
+        signal.signal(signal.SIGTERM, lambda *_: self.cancel(command.request_id))
+        closing: Reply | None = None
+        while closing is None:
+            try:
+                for event in events:
+                    if isinstance(event, ClosingEvent):
+                        closing = event
+                    on_event(event)
+            except KeyboardInterrupt:
+                self.cancel(command.request_id)
+        return closing
 
     def cancel(self, request_id: int) -> None:
         """Ask for the end of another command; its own events tell when that has come."""

@@ -1,20 +1,12 @@
 """The commands that ask a hub: search, download."""
 
 import argparse
-import signal
 
 import msgspec
 
-from runtime.cli.budgets import read_budgets
 from runtime.cli.client import Client, CommandFailedError
-from runtime.cli.failure import EXIT_PROBLEM, error_json, print_json, tell_failure
-from runtime.cli.models import (
-    EXIT_CANCELLED,
-    absolute,
-    canceller,
-    planning_problem,
-    print_plan,
-)
+from runtime.cli.failure import print_json
+from runtime.cli.models import absolute, ask_plans, tell_plans, tell_stopped
 from runtime.cli.output import tell
 from runtime.cli.screen import ProgressLine, count_text, print_rows, safe_text, size_text
 from runtime.protocol.base import Reply
@@ -29,7 +21,6 @@ from runtime.protocol.hub_messages import (
     ModelDownloaded,
     SearchHub,
 )
-from runtime.protocol.messages import ModelPlanned, PlanModel
 from runtime.service.folders import find_folders
 
 _FITS = {
@@ -90,23 +81,16 @@ def _fetch(client: Client, card: HubCard, options: argparse.Namespace) -> int:
         folder=_root(options),
     )
     line = ProgressLine("downloading")
-    events = client.events(command)
-    signal.signal(signal.SIGTERM, canceller(client, command.request_id))
-    closing: Reply | None = None
-    while closing is None:
-        try:
-            for event in events:
-                if isinstance(event, ModelDownloaded | DownloadPaused):
-                    closing = event
-                elif isinstance(event, DownloadProgressed):
-                    rate = f", {size_text(round(event.bytes_per_s))}/s"
-                    line.show(event.done_bytes, event.total_bytes, rate)
-        except KeyboardInterrupt:
-            client.cancel(command.request_id)
+
+    def show(event: Reply) -> None:
+        if isinstance(event, DownloadProgressed):
+            rate = f", {size_text(event.bytes_per_s)}/s"
+            line.show(event.done_bytes, event.total_bytes, rate)
+
+    closing = client.follow(command, show)
     line.clear()
     if isinstance(closing, DownloadPaused):
-        tell(f"larderctl: stopped; {size_text(closing.kept_bytes)} are kept and used next time")
-        return EXIT_CANCELLED
+        return tell_stopped(closing.kept_bytes)
     assert isinstance(closing, ModelDownloaded)
     if options.json:
         print_json({"folder": closing.folder, "size_bytes": closing.size_bytes})
@@ -125,28 +109,10 @@ def _plan(client: Client, card: HubCard, options: argparse.Namespace) -> int:
             _print_card(card)
             tell("larderctl: this drive cannot hold an outline, so there is no plan")
         return 0
-    planned = client.ask(
-        PlanModel(
-            request_id=client.new_id(),
-            folder=card.outline_folder,
-            budgets=read_budgets(client, options),
-            context_tokens=options.context,
-        ),
-        ModelPlanned,
-    )
-    problem = planning_problem(planned)
-    if options.json:
-        plans = msgspec.to_builtins(planned)
-        kept = {name: plans[name] for name in ("report", "plans", "recommended")}
-        print_json({**(error_json(problem) if problem else {}), "card": fields, **kept})
-    else:
+    planned = ask_plans(client, card.outline_folder, options)
+    if not options.json:
         _print_card(card)
-        for each in planned.plans:
-            if problem is None or each.problem != problem:
-                print_plan(each, is_recommended=each.kind is planned.recommended)
-    if problem is not None:
-        tell_failure(problem)
-    return EXIT_PROBLEM if problem else 0
+    return tell_plans(planned, options, {"card": fields})
 
 
 def _root(options: argparse.Namespace) -> str:

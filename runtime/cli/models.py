@@ -2,9 +2,7 @@
 
 import argparse
 import os
-import signal
-from collections.abc import Callable
-from types import FrameType
+from collections.abc import Mapping
 
 import msgspec
 
@@ -60,25 +58,36 @@ def inspect(client: Client, options: argparse.Namespace) -> int:
 
 def plan(client: Client, options: argparse.Namespace) -> int:
     """Print the plans for a folder under budgets."""
-    planned = client.ask(
+    return tell_plans(ask_plans(client, absolute(options.folder), options), options)
+
+
+def ask_plans(client: Client, folder: str, options: argparse.Namespace) -> ModelPlanned:
+    """Return the plans for a folder under the budgets that were named."""
+    return client.ask(
         PlanModel(
             request_id=client.new_id(),
-            folder=absolute(options.folder),
+            folder=folder,
             budgets=read_budgets(client, options),
             context_tokens=options.context,
         ),
         ModelPlanned,
     )
+
+
+def tell_plans(
+    planned: ModelPlanned, options: argparse.Namespace, more: Mapping[str, object] | None = None
+) -> int:
+    """Print plans, as JSON with ``more`` before them; return the exit status."""
     problem = planning_problem(planned)
     if options.json:
         fields = msgspec.to_builtins(planned)
         kept = {name: fields[name] for name in ("report", "plans", "recommended")}
-        print_json({**(error_json(problem) if problem else {}), **kept})
+        print_json({**(error_json(problem) if problem else {}), **(more or {}), **kept})
     else:
         # Why nothing can be loaded is told once, below.
         for each in planned.plans:
             if problem is None or each.problem != problem:
-                print_plan(each, is_recommended=each.kind is planned.recommended)
+                _print_plan(each, is_recommended=each.kind is planned.recommended)
     if problem is not None:
         tell_failure(problem)
     return EXIT_PROBLEM if problem else 0
@@ -93,20 +102,14 @@ def prepare(client: Client, options: argparse.Namespace) -> int:
         output_folder=absolute(options.out) if options.out else "",
     )
     line = ProgressLine("preparing")
-    events = client.events(command)
-    signal.signal(signal.SIGTERM, canceller(client, command.request_id))
-    closing: Reply | None = None
-    while closing is None:
-        try:
-            for event in events:
-                if isinstance(event, ModelPrepared | PrepareCancelled):
-                    closing = event
-                if options.progress_json:
-                    print(msgspec.json.encode(event).decode(), flush=True)
-                elif isinstance(event, PrepareProgressed):
-                    line.show(event.done_bytes, event.total_bytes)
-        except KeyboardInterrupt:
-            client.cancel(command.request_id)
+
+    def show(event: Reply) -> None:
+        if options.progress_json:
+            print(msgspec.json.encode(event).decode(), flush=True)
+        elif isinstance(event, PrepareProgressed):
+            line.show(event.done_bytes, event.total_bytes)
+
+    closing = client.follow(command, show)
     line.clear()
     return _tell_prepared(closing, options)
 
@@ -144,13 +147,10 @@ def planning_problem(planned: ModelPlanned) -> ErrorReport | None:
     return next((each.problem for each in planned.plans if each.problem is not None), None)
 
 
-def canceller(client: Client, request_id: int) -> Callable[[int, FrameType | None], None]:
-    """Return what a signal calls to have a request end."""
-
-    def cancel(_number: int, _frame: FrameType | None) -> None:
-        client.cancel(request_id)
-
-    return cancel
+def tell_stopped(kept_bytes: int) -> int:
+    """Say what of a stopped piece of work is kept; return the exit status."""
+    tell(f"larderctl: stopped; {size_text(kept_bytes)} are kept and used next time")
+    return EXIT_CANCELLED
 
 
 def _tell_prepared(closing: Reply, options: argparse.Namespace) -> int:
@@ -161,18 +161,15 @@ def _tell_prepared(closing: Reply, options: argparse.Namespace) -> int:
         case ModelPrepared() if not options.progress_json:
             print(f"{safe_text(closing.folder)}  ({size_text(closing.size_bytes)})")
         case PrepareCancelled():
-            kept = size_text(closing.kept_bytes)
-            tell(f"larderctl: stopped; {kept} are kept and used next time")
-            return EXIT_CANCELLED
+            return tell_stopped(closing.kept_bytes)
     return 0
 
 
 def _print_report(report: ModelReport) -> None:
     stored = report.stored_format.value if report.stored_format else "unknown"
     if report.gguf_kinds:
-        stored = f"GGUF {', '.join(report.gguf_kinds)}, experts read as {stored}"
-        if not report.num_experts:
-            stored = f"GGUF {', '.join(report.gguf_kinds)}"
+        read_as = f", experts read as {stored}" if report.num_experts else ""
+        stored = f"GGUF {', '.join(report.gguf_kinds)}{read_as}"
     elif report.published_bits:
         stored = f"{report.published_bits} bits a weight, read as {stored}"
     print_rows(
@@ -207,8 +204,7 @@ def _print_report(report: ModelReport) -> None:
     )
 
 
-def print_plan(plan_: PlacementPlan, *, is_recommended: bool) -> None:
-    """Print where a model would lie, how fast it would be, and why."""
+def _print_plan(plan_: PlacementPlan, *, is_recommended: bool) -> None:
     title = plan_.kind.value.replace("_", " ")
     print(f"{title}{'  (recommended)' if is_recommended else ''}")
     if plan_.problem is not None:
