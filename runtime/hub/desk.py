@@ -16,6 +16,7 @@ from runtime.hub.listing import search_hub
 from runtime.hub.outline import OutlineMaker
 from runtime.hub.places import (
     checked_root,
+    discard,
     final_folder,
     is_complete,
     kept_bytes,
@@ -25,6 +26,7 @@ from runtime.hub.places import (
 from runtime.hub.repo import Repo, check_model_id, check_revision, read_repo
 from runtime.inspect.files import shown
 from runtime.prepare.disk import free_bytes
+from runtime.prepare.lock import FolderBusyError
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub import HubCard, HubModel
 
@@ -111,6 +113,19 @@ class HubDesk:
         record = read_record(place)
         return kept_bytes(place, record.files) if record is not None else 0
 
+    def discard(self, model_id: str, folder: str) -> int:
+        """Delete an unfinished download; return how many bytes that were.
+
+        Raises ``LarderError``.
+        """
+        check_model_id(model_id)
+        root = checked_root(folder)
+        try:
+            with _drive_errors(root):
+                return discard(root, model_id)
+        except FolderBusyError as cause:
+            raise LarderError(ErrorCode.DOWNLOAD_BUSY, model=model_id) from cause
+
     def _hub(self, endpoint: str, cancel: CancelToken) -> HubConnection:
         return HubConnection(hub_address(endpoint), request_headers(), cancel, self.stall_s)
 
@@ -153,7 +168,7 @@ def _free(root: Path) -> int:
 
 @contextlib.contextmanager
 def _drive_errors(folder: Path) -> Iterator[None]:
-    """Tell what a failure to write outlines means."""
+    """Tell what a failure to write below a folder means."""
     try:
         yield
     except OSError as cause:

@@ -1,12 +1,9 @@
 """The threads that ask hubs: one for questions, one for downloads."""
 
-from runtime.errors import CancelledError, LarderError
-from runtime.hub.desk import HubDesk
-from runtime.hub.download import Fetched
-from runtime.hub.places import checked_root, discard
-from runtime.hub.repo import check_model_id
-from runtime.prepare.lock import FolderBusyError
-from runtime.protocol.errors import ErrorCode
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runtime.errors import CancelledError
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
@@ -25,6 +22,10 @@ from runtime.service.log import ErrorLog
 from runtime.service.requests import Request
 from runtime.service.worker import Worker
 
+if TYPE_CHECKING:
+    from runtime.hub.desk import HubDesk
+    from runtime.hub.download import Fetched
+
 HubQuestion = SearchHub | DescribeHubModel | DownloadModel | DiscardDownload
 
 
@@ -34,8 +35,8 @@ class HubRoom:
     Threads: the command thread starts; its own threads ask and download.
     """
 
-    def __init__(self, desk: HubDesk, error_log: ErrorLog) -> None:
-        self._desk = desk
+    def __init__(self, cache: Path, error_log: ErrorLog) -> None:
+        self._cache = cache
         self._error_log = error_log
         self._asking: Worker | None = None
         self._loading: Worker | None = None
@@ -72,17 +73,23 @@ class HubRoom:
         self._loading = self._loading or Worker("download")
         return self._loading
 
+    def _desk(self) -> "HubDesk":
+        # Late, since most runtimes ask no hub, and its libraries take longer than all others.
+        from runtime.hub.desk import HubDesk
+
+        return HubDesk(self._cache)
+
     def _answer(self, request: Request, question: SearchHub | DescribeHubModel) -> None:
         request_id = request.request_id
         try:
             request.cancel.check()
             if isinstance(question, SearchHub):
-                models = self._desk.search(
+                models = self._desk().search(
                     question.query, question.endpoint, question.folder, request.cancel
                 )
                 request.close(HubSearched(request_id=request_id, models=models))
                 return
-            card = self._desk.describe(
+            card = self._desk().describe(
                 question.model_id, question.endpoint, question.folder, request.cancel
             )
             request.close(HubModelDescribed(request_id=request_id, card=card))
@@ -91,8 +98,9 @@ class HubRoom:
 
     def _download(self, request: Request, command: DownloadModel) -> None:
         request_id = request.request_id
+        desk = self._desk()
 
-        def tell(fetched: Fetched) -> None:
+        def tell(fetched: "Fetched") -> None:
             request.tell(
                 DownloadProgressed(
                     request_id=request_id,
@@ -106,7 +114,7 @@ class HubRoom:
 
         try:
             request.cancel.check()
-            folder, size_bytes = self._desk.download(
+            folder, size_bytes = desk.download(
                 command.model_id,
                 command.revision,
                 command.endpoint,
@@ -115,7 +123,7 @@ class HubRoom:
                 tell,
             )
         except CancelledError:
-            kept = self._desk.kept(command.model_id, command.folder)
+            kept = desk.kept(command.model_id, command.folder)
             request.close(DownloadPaused(request_id=request_id, kept_bytes=kept))
             return
         request.close(
@@ -123,15 +131,5 @@ class HubRoom:
         )
 
     def _discard(self, request: Request, command: DiscardDownload) -> None:
-        check_model_id(command.model_id)
-        root = checked_root(command.folder)
-        try:
-            freed = discard(root, command.model_id)
-        except FolderBusyError as cause:
-            raise LarderError(ErrorCode.DOWNLOAD_BUSY, model=command.model_id) from cause
-        except OSError as cause:
-            reason = cause.strerror or str(cause)
-            raise LarderError(
-                ErrorCode.DISK_NOT_WRITABLE, folder=command.folder, reason=reason
-            ) from cause
+        freed = self._desk().discard(command.model_id, command.folder)
         request.close(DownloadDiscarded(request_id=request.request_id, freed_bytes=freed))

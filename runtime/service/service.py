@@ -5,7 +5,6 @@ import time
 from pathlib import PurePath
 
 from runtime.errors import LarderError, report_of
-from runtime.hub.desk import HubDesk
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
@@ -65,7 +64,6 @@ class Service:
         planning: Planning,
         prepare: Preparer,
         error_log: ErrorLog | None = None,
-        hub: HubDesk | None = None,
     ) -> None:
         self._error_log = error_log or ErrorLog()
         self._requests = OpenRequests(sink)
@@ -73,7 +71,7 @@ class Service:
         self._engine_room = EngineRoom(engine_factory, self._stages, self._error_log)
         self._prepare_room = PrepareRoom(prepare, self._error_log)
         self._search_room = SearchRoom(planning, self._error_log)
-        self._hub_room = HubRoom(hub or HubDesk(find_folders().cache), self._error_log)
+        self._hub_room = HubRoom(find_folders().cache, self._error_log)
         self._desk = Desk(planning, self._engine_room, self._error_log)
         self._sampler = Sampler(self._engine_room.sample, sink, self._error_log)
 

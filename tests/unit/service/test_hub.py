@@ -1,5 +1,7 @@
 """Asking a hub through the service: one closing event each, and pausing at any moment."""
 
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,3 +121,11 @@ def test_hub_that_is_not_there_is_told(scripted: ScriptedService, tmp_path: Path
     command = SearchHub(request_id=1, query="", endpoint="http://127.0.0.1:9", folder=str(tmp_path))
     scripted.service.handle(command)
     assert scripted.wait_for(CommandFailed).error.code is ErrorCode.HUB_OFFLINE
+
+
+def test_import_of_a_service_brings_no_hub() -> None:
+    script = (
+        "import sys; import runtime.service.workshop;"
+        "sys.exit(bool({'httpx2', 'huggingface_hub', 'runtime.hub'} & sys.modules.keys()))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
