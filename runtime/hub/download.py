@@ -1,8 +1,6 @@
 """A whole model from the hub to the drive: resumed where it stopped, complete or not there."""
 
-import contextlib
 import dataclasses
-import errno
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +20,7 @@ from runtime.hub.places import (
 from runtime.hub.repo import Repo, RepoFile
 from runtime.hub.transfer import Carrier, fetch_file
 from runtime.inspect.files import shown
-from runtime.prepare.disk import free_bytes, sync_folder
+from runtime.prepare.disk import PART_ENDING, disk_error, free_bytes, sync_folder
 from runtime.prepare.lock import FolderBusyError, FolderLock
 from runtime.protocol.errors import ErrorCode
 
@@ -31,8 +29,6 @@ SPARE_BYTES = 256 << 20
 TELL_INTERVAL_S = 0.25
 _RATE_S = 4.0
 """The rate is that of about so many seconds before."""
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,9 +65,8 @@ class Download:
         self._total = self._done = 0
         self._file = ""
         self._num_retries = 0
-        self._told_s = self._begun_s = clock()
+        self._told_s = clock()
         self._marks: list[tuple[float, int]] = []
-        self._num_fetched = 0
 
     def run(self, repo: Repo, files: list[RepoFile], root: Path) -> Path:
         """Bring a model to its place below ``root``; return its folder.
@@ -94,7 +89,10 @@ class Download:
         except FolderBusyError as cause:
             raise LarderError(ErrorCode.DOWNLOAD_BUSY, model=repo.model_id) from cause
         except OSError as cause:
-            raise self._drive_error(part, files, cause) from cause
+            kept = kept_bytes(part, files)
+            missing = sum(file.size_bytes for file in files) - kept
+            failed = ErrorCode.DOWNLOAD_WRITE_FAILED
+            raise disk_error(part.parent, cause, missing, kept, failed) from cause
         return final
 
     def _fill(self, record: Record, repo: Repo, folder: Path) -> None:
@@ -120,7 +118,7 @@ class Download:
         for file in before.files:
             if file not in same:
                 (folder / file.name).unlink(missing_ok=True)
-                (folder / f"{file.name}.part").unlink(missing_ok=True)
+                (folder / (file.name + PART_ENDING)).unlink(missing_ok=True)
 
     def _check_room(self, files: list[RepoFile], folder: Path) -> None:
         missing = self._total - kept_bytes(folder, files)
@@ -132,21 +130,6 @@ class Download:
                 needed_bytes=missing + SPARE_BYTES,
                 free_bytes=free,
             )
-
-    def _drive_error(self, folder: Path, files: list[RepoFile], cause: OSError) -> LarderError:
-        name = shown(str(folder.parent))
-        reason = cause.strerror or str(cause)
-        if cause.errno in _FULL:
-            missing = sum(file.size_bytes for file in files) - kept_bytes(folder, files)
-            free = 0
-            with contextlib.suppress(OSError):
-                free = free_bytes(folder)
-            return LarderError(
-                ErrorCode.DISK_FULL, folder=name, needed_bytes=missing, free_bytes=free
-            )
-        if cause.errno in _READ_ONLY:
-            return LarderError(ErrorCode.DISK_NOT_WRITABLE, folder=name, reason=reason)
-        return LarderError(ErrorCode.DOWNLOAD_WRITE_FAILED, folder=name, reason=reason)
 
     def _on_arrived(self, num_bytes: int) -> None:
         self._done += num_bytes

@@ -16,7 +16,7 @@ _DENSE = frozenset(
     name for family in (LLAMA, QWEN3) for name in (family.model_type, *family.aliases)
 )
 _FOREIGN = frozenset({"gguf", "mlx", "onnx", "openvino", "exl2", "exl3", "bitsandbytes", "lora"})
-"""Tags of files that are no weights for this program, unless there are others too."""
+"""Tags of files that are not downloaded, unless there are safetensors files too."""
 _FIT_ORDER = list(HubFit)
 
 

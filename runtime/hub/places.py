@@ -1,7 +1,6 @@
 """Where downloads lie, finished and not, and the record that belongs to each."""
 
 import contextlib
-import os
 import shutil
 from pathlib import Path
 
@@ -9,11 +8,11 @@ import msgspec
 
 from runtime.errors import LarderError
 from runtime.hub.repo import RepoFile, check_model_id
+from runtime.prepare.disk import PART_ENDING, replacing
 from runtime.prepare.lock import FolderLock
 from runtime.protocol.errors import ErrorCode
 
 RECORD_NAME = "larder-download.json"
-PART_ENDING = ".part"
 _MAX_RECORD_BYTES = 32_000_000
 
 
@@ -63,12 +62,8 @@ def read_record(folder: Path) -> Record | None:
 
 def write_record(folder: Path, record: Record) -> None:
     """Write the record whole or not at all; raises ``OSError``."""
-    part = folder / (RECORD_NAME + PART_ENDING)
-    with part.open("wb") as file:
+    with replacing(folder / RECORD_NAME) as file:
         file.write(msgspec.json.format(msgspec.json.encode(record), indent=1))
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / RECORD_NAME)
 
 
 def is_complete(folder: Path, record: Record) -> bool:

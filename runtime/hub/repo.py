@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from runtime.errors import LarderError
 from runtime.inspect.shards import INDEX_NAME, SINGLE_NAME, weight_files
+from runtime.prepare.disk import PART_ENDING
 from runtime.protocol.errors import ErrorCode
 
 MAX_SMALL_BYTES = 128_000_000
@@ -124,14 +125,12 @@ def needed_files(repo: Repo, index_files: Sequence[str] = ()) -> list[RepoFile]:
     decide. What is the same weights in another form is left out. Raises ``LarderError``.
     """
     by_name = {file.name: file for file in repo.files}
-    names = list(by_name)
-    found = weight_files(names)
     if index_files:
         weights = sorted(set(index_files))
     elif SINGLE_NAME in by_name:
         weights = [SINGLE_NAME]
     else:
-        weights = found
+        weights = weight_files(list(by_name))
     missing = [name for name in weights if name not in by_name]
     reason = ""
     if _CONFIG not in by_name:
@@ -142,8 +141,7 @@ def needed_files(repo: Repo, index_files: Sequence[str] = ()) -> list[RepoFile]:
         reason = f"its list of weights names {missing[0]}, which is not there"
     if reason:
         raise LarderError(ErrorCode.HUB_MODEL_UNUSABLE, model=repo.model_id, reason=reason)
-    small = [by_name[name] for name in names if _is_small(by_name[name])]
-    return [*small, *(by_name[name] for name in weights)]
+    return [*filter(_is_small, repo.files), *(by_name[name] for name in weights)]
 
 
 def licence_of(answer: dict[object, object]) -> str:
@@ -185,7 +183,7 @@ def _is_plain(name: str) -> bool:
         0 < len(name.encode("utf-8", "replace")) <= 200
         and name.isprintable()
         and not name.startswith((".", "larder-"))
-        and not name.endswith((".", " ", ".part"))
+        and not name.endswith((".", " ", PART_ENDING))
         and not any(letter in '/\\:*?"<>|' for letter in name)
         and name.partition(".")[0].lower() not in _RESERVED
     )

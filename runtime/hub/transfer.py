@@ -11,8 +11,8 @@ from typing import Protocol
 from runtime.engine.base import CancelToken
 from runtime.errors import CancelledError, LarderError
 from runtime.hub.connection import BrokenConnectionError, HubConnection, RangeRefusedError
-from runtime.hub.places import PART_ENDING
 from runtime.hub.repo import RepoFile
+from runtime.prepare.disk import PART_ENDING
 from runtime.protocol.errors import ErrorCode
 
 MAX_RETRIES = 6

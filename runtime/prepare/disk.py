@@ -14,7 +14,7 @@ from runtime.inspect.files import shown
 from runtime.protocol.errors import ErrorCode
 
 PART_ENDING = ".part"
-"""What files are called while they are written; left behind only by a killed process."""
+"""What files are called until they are whole; of a copy, left behind only by a killed process."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG})
 
@@ -57,18 +57,29 @@ def free_bytes(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def disk_error(folder: Path, cause: OSError, needed_bytes: int, kept_bytes: int) -> LarderError:
-    """Return what a failed write to ``folder`` means for a person."""
+def disk_error(
+    folder: Path,
+    cause: OSError,
+    needed_bytes: int,
+    kept_bytes: int,
+    otherwise: ErrorCode = ErrorCode.COPY_WRITE_FAILED,
+) -> LarderError:
+    """Return what a failed write to ``folder`` means for a person.
+
+    ``otherwise`` is the code where the drive is neither full nor closed to writing.
+    """
     reason = cause.strerror or str(cause)
     name = shown(str(folder))
     if cause.errno in _FULL:
+        free = 0
+        with contextlib.suppress(OSError):
+            free = free_bytes(folder)
         return LarderError(
             ErrorCode.DISK_FULL,
             detail=f"{kept_bytes} bytes are written and will be used again",
             folder=name,
             needed_bytes=needed_bytes,
-            free_bytes=free_bytes(folder),
+            free_bytes=free,
         )
-    is_read_only = cause.errno in _READ_ONLY
-    code = ErrorCode.DISK_NOT_WRITABLE if is_read_only else ErrorCode.COPY_WRITE_FAILED
+    code = ErrorCode.DISK_NOT_WRITABLE if cause.errno in _READ_ONLY else otherwise
     return LarderError(code, folder=name, reason=reason)
