@@ -1,16 +1,16 @@
 """One model of a hub in the list."""
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QHBoxLayout
 
 from app.text.discover_words import fit_line, model_facts
-from app.views.pieces import Card, label, set_look
+from app.views.pieces import label, set_look
+from app.views.pressable_card import PressableCard
 from runtime.protocol.hub import HubFit, HubModel
 
 
-class HubModelCard(Card):
-    """A model that can be looked at by click or Enter."""
+class HubModelCard(PressableCard):
+    """A model that can be looked at."""
 
     chosen = Signal(str)
 
@@ -24,7 +24,7 @@ class HubModelCard(Card):
         self.body.addLayout(head)
         if facts:
             self.body.addWidget(label(facts, "dim", is_wrapping=True))
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.pressed.connect(lambda: self.chosen.emit(model.model_id))
         self.setAccessibleName(f"{model.model_id}, {fit}, {facts}")
 
     def show_state(self, *, is_current: bool, is_enabled: bool) -> None:
@@ -33,17 +33,3 @@ class HubModelCard(Card):
         self.setEnabled(is_enabled)
         shape = Qt.CursorShape.PointingHandCursor if is_enabled else Qt.CursorShape.ArrowCursor
         self.setCursor(shape)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Choose on a click."""
-        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(
-            event.position().toPoint()
-        ):
-            self.chosen.emit(self.model.model_id)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Choose on Enter or space."""
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
-            self.chosen.emit(self.model.model_id)
-        else:
-            super().keyPressEvent(event)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, Qt, QUrl, Signal
-from PySide6.QtGui import QContextMenuEvent, QDesktopServices, QKeyEvent, QMouseEvent
+from PySide6.QtGui import QContextMenuEvent, QDesktopServices, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu
 
 from app.state.known_model import KnownModel
@@ -12,12 +12,13 @@ from app.text.errors import sentence
 from app.text.library_words import DeleteWords, LibraryWords, prepared_line
 from app.text.words import ModelWords
 from app.theme.palette import Palette
-from app.views.pieces import Card, button, label, set_look
+from app.views.pieces import button, label, set_look
+from app.views.pressable_card import PressableCard
 from app.views.tier_bar import TierBar
 
 
-class ModelCard(Card):
-    """A model that can be looked at by click or Enter."""
+class ModelCard(PressableCard):
+    """A model that can be looked at."""
 
     chosen = Signal(str)
     forget_wanted = Signal(str)
@@ -46,8 +47,7 @@ class ModelCard(Card):
         self.body.addLayout(head)
         for widget in (self._line, self._prepared, self._bar):
             self.body.addWidget(widget)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.pressed.connect(lambda: self.chosen.emit(self.model.folder))
 
     @property
     def model(self) -> KnownModel:
@@ -81,18 +81,9 @@ class ModelCard(Card):
         """Draw with another palette."""
         self._bar.show_palette(palette)
 
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Choose on a click."""
-        if event.button() == Qt.MouseButton.LeftButton and self.rect().contains(
-            event.position().toPoint()
-        ):
-            self.chosen.emit(self.model.folder)
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Choose on Enter or space, forget on Delete."""
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space):
-            self.chosen.emit(self.model.folder)
-        elif event.key() == Qt.Key.Key_Delete and not self.model.is_demo:
+        """Choose as a press does, forget on Delete."""
+        if event.key() == Qt.Key.Key_Delete and not self.model.is_demo:
             self.forget_wanted.emit(self.model.folder)
         else:
             super().keyPressEvent(event)
