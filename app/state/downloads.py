@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from app.state.answer_flow import ignore
 from app.state.hub_link import Asked, HubLink
 from app.state.json_file import pretty, write_whole
 from app.state.settings import SettingsState
@@ -156,16 +157,17 @@ class Downloads(QObject):
 
     def remove(self, model_id: str) -> None:
         """Take off the list; of what is not done, delete what came."""
-        item = self._items.pop(model_id)
+        item = self._items[model_id]
+        if model_id == self._running:
+            self._stop_running(item)
+        del self._items[model_id]
         if item.stage is not DownloadStage.DONE:
-            if model_id == self._running:
-                self._stop_running(item)
-                self._items.pop(model_id, None)
             self._link.ask(
                 lambda request_id: DiscardDownload(
                     request_id=request_id, model_id=model_id, folder=item.root
                 ),
-                _ignore,
+                # What came is gone, or stays hidden until the next download of that model.
+                ignore,
             )
         self._changed_queue()
 
@@ -256,8 +258,8 @@ class Downloads(QObject):
             self._fail(item, event.error)
 
     def _fail(self, item: DownloadItem, error: ErrorReport) -> None:
-        self._replace(item, stage=DownloadStage.FAILED, error=error)
-        if error.code in _PASSING and self._num_again < MAX_RETRIES:
+        failed = self._replace(item, stage=DownloadStage.FAILED, error=error)
+        if failed.is_passing and self._num_again < MAX_RETRIES:
             self._num_again += 1
             self._again.start()
 
@@ -332,7 +334,3 @@ def _write(path: Path, items: list[DownloadItem]) -> None:
         write_whole(path, pretty(kept))
     except OSError:
         return
-
-
-def _ignore(_: Reply) -> None:
-    """What came is gone, or stays hidden until the next download of that model."""

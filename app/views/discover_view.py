@@ -15,6 +15,7 @@ from app.views.empty_state import EmptyState
 from app.views.hub_model_card import HubModelCard
 from app.views.hub_model_view import HubModelView
 from app.views.pieces import clear_layout, label, remove, scrolling
+from runtime.protocol.hub import HubModel
 
 TYPING_PAUSE_MS = 500
 """A hub is asked when no key was pressed for so long."""
@@ -30,8 +31,8 @@ class DiscoverView(QWidget):
         super().__init__()
         self._discover = discover
         self._downloads = downloads
-        self._palette = palette
-        self._shown: object = None
+        self._shown: tuple[HubModel, ...] | None = None
+        """The models that have a card."""
         self.search = QLineEdit()
         self.search.setPlaceholderText(DiscoverWords.SEARCH)
         self.search.setAccessibleName(DiscoverWords.SEARCH)
@@ -98,7 +99,6 @@ class DiscoverView(QWidget):
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
-        self._palette = palette
         self.model_view.show_palette(palette)
 
     def _search(self) -> None:
@@ -114,8 +114,7 @@ class DiscoverView(QWidget):
         self.allow.setVisible(not is_allowed)
         self._empty.setVisible(is_allowed and choice is None)
         self.model_view.setVisible(is_allowed and choice is not None)
-        if choice is not None:
-            self.model_view.show_choice(choice, self._downloads.of(choice.model_id))
+        self._show_choice()
         heading = DiscoverWords.STARTERS if discover.is_curated else DiscoverWords.FOUND
         if not discover.models:
             heading = DiscoverWords.NOTHING
@@ -157,6 +156,9 @@ class DiscoverView(QWidget):
                 self.download_cards[model_id] = card
             self.download_cards[model_id].show_item(item)
         self._downloads_heading.setVisible(bool(items))
+        self._show_choice()
+
+    def _show_choice(self) -> None:
         choice = self._discover.choice
         if choice is not None:
             self.model_view.show_choice(choice, self._downloads.of(choice.model_id))
