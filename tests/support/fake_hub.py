@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
@@ -201,8 +203,11 @@ class FakeHub:
 
 
 @contextmanager
-def fake_hub() -> Iterator[FakeHub]:
-    """Give a hub that is closed behind the block."""
+def fake_hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    """Give a hub that may be asked, without a token, and is closed behind the block."""
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("HF_TOKEN", raising=False)
     hub = FakeHub()
     try:
         yield hub

@@ -23,10 +23,8 @@ SHARD = "model-00002-of-00002.safetensors"
 def test_model_is_found_downloaded_with_a_pause_and_listed(
     qtbot: QtBot, start_window: StartWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("HF_HUB_OFFLINE")
-    monkeypatch.delenv("TRANSFORMERS_OFFLINE")
     published = write_checkpoint(tmp_path / "published", TinyModel(num_shards=2))
-    with fake_hub() as hub:
+    with fake_hub(monkeypatch) as hub:
         hub.add(MODEL, published, **moe_facts(num_parameters=1000))
         program = start_window(is_loading=False).program
         program.settings.change(hub_address=hub.address)

@@ -27,10 +27,7 @@ def published(tmp_path: Path) -> Path:
 @pytest.fixture
 def hub(published: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     """The hub."""
-    monkeypatch.delenv("HF_HUB_OFFLINE")
-    monkeypatch.delenv("TRANSFORMERS_OFFLINE")
-    monkeypatch.delenv("HF_TOKEN", raising=False)
-    with fake_hub() as served:
+    with fake_hub(monkeypatch) as served:
         served.add(MODEL, published, **moe_facts())
         yield served
 

@@ -33,9 +33,7 @@ SHARD = "model.safetensors"
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
-    monkeypatch.delenv("HF_HUB_OFFLINE")
-    monkeypatch.delenv("TRANSFORMERS_OFFLINE")
-    with fake_hub() as served:
+    with fake_hub(monkeypatch) as served:
         published = write_checkpoint(tmp_path / "published", TinyModel(num_shards=0))
         served.add(MODEL, published, **moe_facts())
         yield served
