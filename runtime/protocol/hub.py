@@ -18,7 +18,7 @@ class HubFit(enum.StrEnum):
     UNKNOWN = "unknown"
     """The hub does not say what kind it is."""
     NOT_RUNNABLE = "not_runnable"
-    """Its kind or its files cannot be read."""
+    """Its kind cannot be run, or its files are none that are downloaded."""
 
 
 class HubModel(Value):
