@@ -43,10 +43,9 @@ def _linux(description: Description, options: argparse.Namespace) -> None:
     """The folder archive, the Debian package and the one-file program, all of one tree."""
     pack.need("apt-get", "dpkg-deb", "patchelf", "strip", "gcc", "xz")
     sources = folder.Sources(options.build / "cache", options.demo, options.torch_source)
-    stem = f"{description.stem}-linux-x86_64"
+    stem = description.stem("linux")
     tree = options.build / stem
     glibc = folder.build(description, sources, tree)
-    taken = pack.room(tree)
     options.out.mkdir(parents=True, exist_ok=True)
     archive = options.out / f"{stem}.tar.xz"
     plain = options.build / f"{stem}.tar"
@@ -55,14 +54,9 @@ def _linux(description: Description, options: argparse.Namespace) -> None:
     plain.unlink()
     single = options.out / f"{stem}.run"
     onefile.build(description, archive, options.build, single)
-    package = options.out / f"{description.name}_{description.version}_amd64.deb"
+    package = options.out / deb.file_name(description)
     deb.build(description, tree, glibc, options.build, package)
-    made = [archive, single, package]
-    pack.check_sizes(sum(taken.values()), made)
-    pack.write_checksums(options.out)
-    sys.stdout.write(f"{pack.table(taken)}\n\nneeds a C library from {glibc} on\n")
-    for path in made:
-        sys.stdout.write(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB to download\n")
+    _close(options.out, tree, [archive, single, package], f"needs a C library from {glibc} on")
 
 
 def _windows(description: Description, options: argparse.Namespace) -> None:
@@ -72,18 +66,25 @@ def _windows(description: Description, options: argparse.Namespace) -> None:
             "The recipe for Windows needs --python with Python's embeddable package; "
             "installers/sources.toml says where it is published."
         )
-    stem = f"{description.stem}-windows-x86_64"
+    stem = description.stem("windows")
     target = options.out / f"{stem}.exe"
     options.out.mkdir(parents=True, exist_ok=True)
     sources = recipe.Sources(
         options.build / "cache", options.demo, options.python, options.wheel, options.compressor
     )
-    count = recipe.build(description, sources, options.build / stem, target)
-    taken = pack.room(options.build / stem)
-    pack.check_sizes(sum(taken.values()), [target])
-    pack.write_checksums(options.out)
-    sys.stdout.write(f"{pack.table(taken)}\n\n{count} programs and libraries looked at\n")
-    sys.stdout.write(f"{target.name}: {target.stat().st_size / 1e6:.1f} MB to download\n")
+    tree = options.build / stem
+    count = recipe.build(description, sources, tree, target)
+    _close(options.out, tree, [target], f"{count} programs and libraries looked at")
+
+
+def _close(out: Path, tree: Path, made: list[Path], note: str) -> None:
+    """Look at the sizes of what was made, write checksums, and tell what takes room."""
+    taken = pack.room(tree)
+    pack.check_sizes(sum(taken.values()), made)
+    pack.write_checksums(out)
+    sys.stdout.write(f"{pack.table(taken)}\n\n{note}\n")
+    for path in made:
+        sys.stdout.write(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB to download\n")
 
 
 KINDS: dict[str, Callable[[Description, argparse.Namespace], None]] = {

@@ -34,10 +34,9 @@ class Description:
     engine: tuple[str, ...]
     """The range of torch."""
 
-    @property
-    def stem(self) -> str:
-        """How the files that a person downloads begin."""
-        return f"{self.name}-{self.version}"
+    def stem(self, system: str) -> str:
+        """How the files that a person downloads for a system are called, up to their ending."""
+        return f"{self.name}-{self.version}-{system}-x86_64"
 
 
 def read(project_file: Path = ROOT / "pyproject.toml") -> Description:

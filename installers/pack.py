@@ -95,11 +95,16 @@ def table(taken: dict[str, int], rows: int = 12) -> str:
 def check_sizes(tree_bytes: int, files: Iterable[Path]) -> None:
     """Raise ``RecipeError`` where something is larger than was promised."""
     if tree_bytes > MAX_DISK_BYTES:
-        raise RecipeError(f"The tree takes {tree_bytes / 1e6:.0f} MB of 1200; cut more.")
+        raise RecipeError(_too_large("The tree takes", tree_bytes, MAX_DISK_BYTES))
     for path in files:
         size = path.stat().st_size
         if size > MAX_DOWNLOAD_BYTES:
-            raise RecipeError(f"{path.name} has {size / 1e6:.0f} MB of 420; cut more.")
+            raise RecipeError(_too_large(f"{path.name} has", size, MAX_DOWNLOAD_BYTES))
+
+
+def _too_large(what: str, size: int, most: int) -> str:
+    """The sentence of a promise that is not kept."""
+    return f"{what} {size / 1e6:.0f} MB of {most / 1e6:.0f}; cut more."
 
 
 def need(*programs: str) -> None:

@@ -21,10 +21,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 from installers.description import Description, RecipeError, read
+from installers.linux import deb
 from installers.pack import need
+from installers.screen import Screen
 
 _PROGRAMS = ("debootstrap", "unshare", "mount", "chroot", "Xvfb", "xdotool", "tar")
 _APART = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
@@ -93,42 +94,6 @@ def _must(command: list[str], failure: str) -> str:
     return done.stdout
 
 
-class Screen:
-    """A virtual screen of this machine."""
-
-    def __init__(self, folder: Path) -> None:
-        self._log = folder / "screen.log"
-        self._process: subprocess.Popen[bytes] | None = None
-        self.number = ""
-
-    def __enter__(self) -> Self:
-        reader, writer = os.pipe()
-        command = ["Xvfb", "-displayfd", str(writer), "-screen", "0", "1280x900x24", "-nolisten"]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [*command, "tcp", "-ac"], pass_fds=[writer], stdout=log, stderr=log
-            )
-        os.close(writer)
-        with os.fdopen(reader) as told:
-            self.number = told.readline().strip()
-        if not self.number:
-            raise RecipeError("Xvfb does not start; see whether it is whole.")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
-
-    def keys(self, *words: str) -> str:
-        """Run xdotool on this screen; empty where it finds nothing."""
-        environment = {**os.environ, "DISPLAY": f":{self.number}"}
-        done = subprocess.run(
-            ["xdotool", *words], env=environment, capture_output=True, text=True, check=False
-        )
-        return done.stdout.strip()
-
-
 @dataclass
 class Trial:
     """One bare system, in which the packages are tried one after another."""
@@ -142,7 +107,7 @@ class Trial:
     def deb(self) -> dict[str, object]:
         """Install with apt, chat, remove, and compare the system with what it was."""
         name = self.description.name
-        package = f"{name}_{self.description.version}_amd64.deb"
+        package = deb.file_name(self.description)
         shutil.copyfile(self.dist / package, self.root / "tmp" / package)
         _must(self._inside(["apt-get", "-qq", "update"], net=True), "apt-get update failed")
         # What it depends on belongs to the system, so it is there before things are compared.
@@ -164,7 +129,7 @@ class Trial:
         place = self.root / "opt" / "мои программы 程序"
         place.mkdir(parents=True)
         before = self._files()
-        stem = f"{self.description.stem}-linux-x86_64"
+        stem = self.description.stem("linux")
         archive = self.dist / f"{stem}.tar.xz"
         _must(["tar", "-xJf", str(archive), "-C", str(place)], "the archive cannot be unpacked")
         inside = f"/opt/{place.name}/{stem}"
@@ -174,7 +139,7 @@ class Trial:
 
     def one_file(self) -> dict[str, object]:
         """Start the one file twice, the second time without unpacking; chat, delete."""
-        name = f"{self.description.stem}-linux-x86_64.run"
+        name = f"{self.description.stem('linux')}.run"
         before = self._files()
         downloads = self.root / HOMES[2] / "下载"
         downloads.mkdir(parents=True)

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,17 +49,17 @@ def fetch(
     `torch_source` is the index that torch comes from, where pip's own serves another build.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    known = set(folder.glob("*.whl"))
+    num_before = len(list(folder.glob("*.whl")))
     where = ["-i", torch_source] if torch_source else []
     _download(platform, folder, description.requirements)
     _download(platform, folder, (*description.engine, "--no-deps", *where))
     _download(platform, folder, ("typing-extensions", "--no-deps"))
     found = [path for path in sorted(folder.glob("*.whl")) if is_wanted(path.name)]
-    names = [normal_name(path.name.partition("-")[0]) for path in found]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    names = Counter(_name_in(path.name) for path in found)
+    twice = sorted(name for name, number in names.items() if number > 1)
     if twice:
         raise RecipeError(
-            f"{folder} holds {', '.join(twice)} in two versions (it held {len(known)} files "
+            f"{folder} holds {', '.join(twice)} in two versions (it held {num_before} files "
             "before); remove the folder and build again."
         )
     return found
@@ -75,7 +76,12 @@ def fetch_one(name: str, platform: Platform, folder: Path) -> list[Path]:
 
 def is_wanted(file_name: str) -> bool:
     """Whether a wheel goes into the packaged program."""
-    return normal_name(file_name.partition("-")[0]) not in DISTRIBUTIONS
+    return _name_in(file_name) not in DISTRIBUTIONS
+
+
+def _name_in(file_name: str) -> str:
+    """The package that a wheel's file name begins with."""
+    return normal_name(file_name.partition("-")[0])
 
 
 def _download(platform: Platform, folder: Path, wanted: Sequence[str]) -> None:
@@ -127,8 +133,11 @@ def build_own(folder: Path, *, is_pure: bool = False) -> Path:
     if subprocess.call([*command, "--wheel-dir", str(folder), str(ROOT)], cwd=ROOT) != 0:
         raise RecipeError("The wheel of this tree does not build; pip's own words stand above.")
     (found,) = folder.glob("larder-*.whl")
-    names = [] if is_pure else zipfile.ZipFile(found).namelist()
-    if not is_pure and not [name for name in names if name.startswith("runtime/native/_native.")]:
+    if is_pure:
+        return found
+    with zipfile.ZipFile(found) as archive:
+        names = archive.namelist()
+    if not any(name.startswith("runtime/native/_native.") for name in names):
         raise RecipeError(
             "The wheel has no native extension; see that a C++ compiler and Python's headers are "
             "installed (make setup says what is missing), then build again."

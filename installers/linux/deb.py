@@ -40,10 +40,13 @@ License: {licence}
 """
 
 
-def build(
-    description: Description, tree: Path, glibc: str, scratch: Path, target: Path
-) -> dict[str, str]:
-    """Write the package; return its fields of control."""
+def file_name(description: Description) -> str:
+    """How the package is called."""
+    return f"{description.name}_{description.version}_amd64.deb"
+
+
+def build(description: Description, tree: Path, glibc: str, scratch: Path, target: Path) -> None:
+    """Write the package."""
     root = scratch / "deb"
     if root.exists():
         shutil.rmtree(root)
@@ -72,8 +75,6 @@ def build(
     shutil.rmtree(root)
     if done.returncode != 0:
         raise RecipeError(f"dpkg-deb could not write {target.name}: {done.stderr.strip()[-300:]}")
-    lines = [line.partition(": ") for line in control.splitlines() if not line.startswith(" ")]
-    return {name: value for name, _, value in lines}
 
 
 def _outside(description: Description, root: Path, inside: Path) -> None:
@@ -83,7 +84,7 @@ def _outside(description: Description, root: Path, inside: Path) -> None:
     for name in ("larder", "larderctl"):
         (programs / name).symlink_to(f"../lib/{description.name}/{name}")
     shutil.move(inside / "share", root / "usr" / "share")
-    entry = folder.desktop_entry(description, "/usr/bin/larder", "larder")
+    entry = folder.desktop_entry(description, "/usr/bin/larder")
     place = root / "usr" / "share" / "applications" / "larder.desktop"
     place.unlink()
     place.write_text(entry, encoding="utf-8")

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from installers.description import RecipeError
+from installers.linux import libraries
 
 PYTHON = "python3.11"
 _PYTHON_PACKAGES = ("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib")
@@ -118,15 +119,11 @@ def _copy_shared(root: Path, target: Path) -> None:
 
 def _set_search_paths(python: Path) -> None:
     """Have our libraries found beside the files that load them, and nowhere by address."""
-    _patch("$ORIGIN/../lib", [python / "bin" / PYTHON])
-    _patch("$ORIGIN", sorted((python / "lib").glob("lib*.so*")))
-    _patch("$ORIGIN/../..", sorted((python / "lib" / PYTHON / "lib-dynload").glob("*.so")))
-
-
-def _patch(path: str, files: list[Path]) -> None:
-    """Write one search path into files."""
-    for file in files:
-        subprocess.run(["patchelf", "--set-rpath", path, str(file)], check=True)
+    libraries.set_search_path(python / "bin" / PYTHON, "$ORIGIN/../lib")
+    for path in sorted((python / "lib").glob("lib*.so*")):
+        libraries.set_search_path(path, "$ORIGIN")
+    for path in sorted((python / "lib" / PYTHON / "lib-dynload").glob("*.so")):
+        libraries.set_search_path(path, "$ORIGIN/../..")
 
 
 def _leave_out_user_packages(site: Path) -> None:

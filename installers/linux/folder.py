@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers import icons, licences, wheels
+from installers import demo, icons, licences, wheels
 from installers.description import Description, RecipeError
 from installers.linux import debian_files, libraries
 
@@ -35,7 +35,7 @@ Name={title}
 GenericName=Language models on this PC
 Comment={summary}
 Exec={program}
-Icon={icon}
+Icon=larder
 Terminal=false
 Categories=Utility;Science;ArtificialIntelligence;
 Keywords=chat;model;AI;offline;
@@ -77,7 +77,7 @@ def build(description: Description, sources: Sources, tree: Path) -> str:
     debian_files.lay_out(debs, tree)
     packages = tree / PACKAGES
     wheels.unpack([own, *found], packages, "linux")
-    _add_demo(sources.demo, packages)
+    demo.add(sources.demo, packages)
     strip(packages)
     libraries.drop_unwanted_qt(packages)
     libraries.lend_to_qt(tree, packages)
@@ -89,15 +89,6 @@ def build(description: Description, sources: Sources, tree: Path) -> str:
     import_modules(tree)
     libraries.check(tree)
     return libraries.oldest_glibc(tree)
-
-
-def _add_demo(demo: Path, packages: Path) -> None:
-    """Put the demo model where the program looks for it."""
-    if not (demo / "config.json").exists():
-        raise RecipeError(f"There is no demo model in {demo}; make setup builds it.")
-    shutil.copytree(demo, packages / "resources" / "demo" / "larder-demo")
-    for path in (packages / "resources" / "demo" / "larder-demo").iterdir():
-        path.chmod(0o644)
 
 
 def _debian_component(deb: Path) -> licences.Component:
@@ -135,11 +126,9 @@ def _launcher(tree: Path) -> None:
     (tree / "larderctl").symlink_to("larder")
 
 
-def desktop_entry(description: Description, program: str, icon: str) -> str:
+def desktop_entry(description: Description, program: str) -> str:
     """The entry of the start menu."""
-    return _DESKTOP.format(
-        title=description.title, summary=description.summary, program=program, icon=icon
-    )
+    return _DESKTOP.format(title=description.title, summary=description.summary, program=program)
 
 
 def _desktop_files(description: Description, tree: Path, scratch: Path) -> None:
@@ -152,7 +141,7 @@ def _desktop_files(description: Description, tree: Path, scratch: Path) -> None:
     drawing = share / "icons" / "hicolor" / "scalable" / "apps" / "larder.svg"
     drawing.parent.mkdir(parents=True)
     shutil.copyfile(description.icon, drawing)
-    entry = desktop_entry(description, "larder", "larder")
+    entry = desktop_entry(description, "larder")
     (share / "applications").mkdir()
     (share / "applications" / "larder.desktop").write_text(entry, encoding="utf-8")
     text = _README.format(title=description.title, version=description.version)

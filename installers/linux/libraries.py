@@ -72,6 +72,11 @@ def needed(path: Path) -> list[str]:
     return done.stdout.split()
 
 
+def set_search_path(path: Path, searched: str) -> None:
+    """Write into a file where the loader looks for the libraries that it asks for."""
+    subprocess.run(["patchelf", "--set-rpath", searched, str(path)], check=True)
+
+
 def drop_unwanted_qt(packages: Path) -> list[str]:
     """Remove the libraries of Qt that neither a kept module nor a kept plugin loads."""
     qt = packages / "PySide6" / "Qt"
@@ -92,15 +97,13 @@ def drop_unwanted_qt(packages: Path) -> list[str]:
 def lend_to_qt(tree: Path, packages: Path) -> None:
     """Have Qt find our libraries: they stand one search path further."""
     qt = packages / "PySide6" / "Qt"
-    for folder in (qt / "lib", *sorted(path for path in (qt / "plugins").iterdir())):
+    for folder in (qt / "lib", *sorted((qt / "plugins").iterdir())):
         for path in sorted(folder.glob("*.so*")):
             if not is_native(path):
                 continue
             back = "/".join([".."] * len(path.parent.relative_to(tree / "python" / "lib").parts))
             own = "$ORIGIN" if folder.name == "lib" else "$ORIGIN/../../lib"
-            subprocess.run(
-                ["patchelf", "--set-rpath", f"{own}:$ORIGIN/{back}", str(path)], check=True
-            )
+            set_search_path(path, f"{own}:$ORIGIN/{back}")
 
 
 def check(tree: Path) -> dict[str, str]:

@@ -44,7 +44,6 @@ class Headers:
         (size,) = struct.unpack_from("<H", data, start + 20)
         optional = start + 24
         (magic,) = struct.unpack_from("<H", data, optional)
-        (self.subsystem,) = struct.unpack_from("<H", data, optional + 68)
         directories = optional + (112 if magic == 0x20B else 96)
         self._sections = [
             struct.unpack_from("<IIII", data, optional + size + 40 * index + 8)

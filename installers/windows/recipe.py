@@ -6,16 +6,16 @@ handed in as a folder or zip file (`installers/sources.toml` says where it is pu
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers import icons, licences, pack, wheels
+from installers import demo, icons, licences, pack, wheels
 from installers.description import Description, RecipeError
 from installers.windows import portable
 
@@ -55,7 +55,7 @@ def build(description: Description, sources: Sources, tree: Path, target: Path) 
     packages = tree / "packages"
     wheels.unpack([own, *found], packages, "windows")
     _lay_run_time(sources.cache / "run-time", tree)
-    shutil.copytree(sources.demo, packages / "resources" / "demo" / "larder-demo")
+    demo.add(sources.demo, packages)
     licences.collect(description, packages, tree / "licences", [_python_component(tree)])
     pictures = icons.draw(description.icon, sources.cache / "icons")
     icon = sources.cache / "larder.ico"
@@ -137,11 +137,6 @@ def _launchers(tree: Path, icon: Path, scratch: Path) -> None:
             raise RecipeError(f"{name} does not compile; gcc's own words stand above.")
 
 
-def _has_twins(names: list[str]) -> bool:
-    """Whether a name is there twice."""
-    return len(names) != len(set(names))
-
-
 def write_content(tree: Path) -> None:
     """Write the checksum of every file of the tree, in the form that sha256sum reads.
 
@@ -151,8 +146,8 @@ def write_content(tree: Path) -> None:
     target = tree / "content.sha256"
     target.unlink(missing_ok=True)
     lines = []
-    names = [path.relative_to(tree).as_posix().lower() for path in tree.rglob("*")]
-    same = sorted({name for name in names if names.count(name) > 1}) if _has_twins(names) else []
+    names = Counter(path.relative_to(tree).as_posix().lower() for path in tree.rglob("*"))
+    same = sorted(name for name, number in names.items() if number > 1)
     if same:
         raise RecipeError(
             f"{', '.join(same)} is there twice, in other capitals, which Windows cannot hold; "
@@ -161,7 +156,7 @@ def write_content(tree: Path) -> None:
     for path in sorted(tree.rglob("*")):
         if path.is_file():
             name = path.relative_to(tree).as_posix()
-            lines.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n")
+            lines.append(f"{pack.checksum(path)}  {name}\n")
     target.write_text("".join(lines), encoding="utf-8")
 
 
@@ -175,7 +170,7 @@ def differences(tree: Path, installed: Path) -> list[str]:
     }  # fmt: skip
     wrong = [
         name for name, value in wanted.items()
-        if name not in found or hashlib.sha256(found[name].read_bytes()).hexdigest() != value
+        if name not in found or pack.checksum(found[name]) != value
     ]  # fmt: skip
     allowed = {"uninstall.exe", "content.sha256"}
     return sorted([*wrong, *(name for name in found if name not in wanted and name not in allowed)])

@@ -17,7 +17,7 @@ import pytest
 
 from app.state.folders import demo_folder
 from app.state.licences import read_components
-from installers import cuts, description, icons, licences, pack, wheels
+from installers import cuts, demo, description, icons, licences, pack, wheels
 from installers.linux import deb, folder, libraries, onefile
 
 import torch_build
@@ -182,6 +182,11 @@ def test_package_that_tells_no_licence_stops_the_recipe(tmp_path: Path) -> None:
         licences.collect(description.read(), packages, tmp_path / "licences")
 
 
+def test_demo_that_was_not_built_is_told_with_the_next_step(tmp_path: Path) -> None:
+    with pytest.raises(description.RecipeError, match="make setup builds it"):
+        demo.add(tmp_path / "missing", tmp_path / "packages")
+
+
 @pytest.fixture(name="tree", scope="module")
 def _tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small tree with a program, a link and a long name in three scripts."""
@@ -311,7 +316,7 @@ class TestOneFile:
 
 
 def test_desktop_entry_starts_the_program_without_a_terminal() -> None:
-    text = folder.desktop_entry(description.read(), "/usr/bin/larder", "larder")
+    text = folder.desktop_entry(description.read(), "/usr/bin/larder")
     lines = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     assert lines["Exec"] == "/usr/bin/larder"
     assert lines["Terminal"] == "false"
