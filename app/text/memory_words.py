@@ -102,8 +102,3 @@ def read_line(num_bytes: float, window_s: float) -> str:
 def window_name(window_s: float) -> str:
     """For example ``5 min``."""
     return tr("{minutes} min").format(minutes=round(window_s / WINDOW_S))
-
-
-def saved_as(path: str) -> str:
-    """Said when a file was written."""
-    return tr("Saved as {path}.").format(path=path)

@@ -51,13 +51,6 @@ def preset_not_read(path: str) -> str:
     ).format(path=path)
 
 
-def preset_not_saved(path: str, reason: str) -> str:
-    """Say that a file could not be written."""
-    return tr("{path} could not be written ({reason}); choose another place.").format(
-        path=path, reason=reason
-    )
-
-
 def folder_name(name: str, number: int, *, is_open: bool) -> str:
     """What a screen reader says of a folder."""
     text = trn("Folder {name}, {count} chat", "Folder {name}, {count} chats", number)

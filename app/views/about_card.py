@@ -1,17 +1,15 @@
 """The card about the program: versions, licences, and the report for whoever helps."""
 
 import sys
-from pathlib import Path
 
 from PySide6.QtCore import QLibraryInfo, Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit
 
 from app.state.report_bundle import version, versions
 from app.text.about_words import AboutWords, version_line
-from app.text.memory_words import saved_as
-from app.text.preset_words import preset_not_saved
 from app.text.view_words import DialogWords
 from app.views.pieces import Card, button, label
+from app.views.saving import save
 
 PARTS_HEIGHT = 200
 
@@ -51,13 +49,7 @@ class AboutCard(Card):
 
     def save_report(self, path: str, data: bytes) -> None:
         """Write a report and say what came of it."""
-        try:
-            Path(path).write_bytes(data)
-        except OSError as error:
-            self._told.setText(preset_not_saved(path, error.strerror or str(error)))
-        else:
-            self._told.setText(saved_as(path))
-        self._told.show()
+        save(path, data, self._told)
 
     def told(self) -> str:
         """Return what was said of the last report."""

@@ -1,7 +1,5 @@
 """The Monitor page: which experts are hot, where they lie, what moves and what it costs."""
 
-from pathlib import Path
-
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
@@ -17,10 +15,9 @@ from app.graphs.series import WINDOW_S, Curve
 from app.state.curve_table import curve_table
 from app.state.monitor import Monitor
 from app.text import monitor_phrases
-from app.text.memory_words import SaveWords, saved_as
+from app.text.memory_words import SaveWords
 from app.text.monitor_words import LiveWords
 from app.text.phrases import tier_name
-from app.text.preset_words import preset_not_saved
 from app.text.view_words import MonitorWords
 from app.text.words import ShellWords
 from app.theme import metrics
@@ -35,6 +32,7 @@ from app.views.monitor_menu import MonitorMenu
 from app.views.page_clock import PageClock
 from app.views.pieces import button, label, scrolling
 from app.views.reading_card import ReadingCard
+from app.views.saving import save
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.telemetry import RateLimits
 from runtime.protocol.values import Tier
@@ -259,7 +257,7 @@ class MonitorView(QWidget):
         telemetry = self._monitor.telemetry
         if path:
             text = curve_table(telemetry.series_of(self._window_s), telemetry.now_s)
-            self._save(path, text.encode())
+            save(path, text.encode(), self._told)
 
     def _on_picture_wanted(self) -> None:
         path, _ = QFileDialog.getSaveFileName(
@@ -270,16 +268,7 @@ class MonitorView(QWidget):
             buffer = QBuffer(data)
             buffer.open(QIODevice.OpenModeFlag.WriteOnly)
             self._inside.grab().save(buffer, "PNG")
-            self._save(path, bytes(data.data()))
-
-    def _save(self, path: str, data: bytes) -> None:
-        try:
-            Path(path).write_bytes(data)
-        except OSError as error:
-            self._told.setText(preset_not_saved(path, error.strerror or str(error)))
-        else:
-            self._told.setText(saved_as(path))
-        self._told.show()
+            save(path, bytes(data.data()), self._told)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stand in one or two columns."""

@@ -25,7 +25,8 @@ from app.state.presets import (
     presets_of,
 )
 from app.state.settings_file import Preset
-from app.text.preset_words import PresetWords, preset_not_read, preset_not_saved
+from app.text.file_words import not_saved
+from app.text.preset_words import PresetWords, preset_not_read
 from app.text.words import SettingWords
 from app.theme import metrics
 from app.views.pieces import button, label
@@ -181,7 +182,7 @@ class PresetDialog(QDialog):
             try:
                 Path(path).write_bytes(preset_file(preset))
             except OSError as error:
-                self._tell(preset_not_saved(path, error.strerror or str(error)))
+                self._tell(not_saved(path, error.strerror or str(error)))
 
     def _on_import(self) -> None:
         path, _ = QFileDialog.getOpenFileName(self, PresetWords.IMPORT, "", PresetWords.FILES)
