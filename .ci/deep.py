@@ -46,10 +46,9 @@ _NATIVE_TESTS = ROOT / "runtime" / "native" / "tests"
 def fuzzing() -> dict[str, object]:
     """Every job with property tests, with many more examples, seeds not fixed."""
     outcomes = {}
-    for job in jobs.JOBS:
-        if job.name in ("pure", "runtime-cpu"):
-            longer = replace(job, name=f"{job.name}-deep", covered=(), max_s=7200)
-            outcomes[job.name] = jobs.run_job(longer, profile="deep", options=_LONGER).line()
+    for name in ("pure", "runtime-cpu"):
+        longer = replace(_job(name), name=f"{name}-deep", covered=(), max_s=7200)
+        outcomes[name] = _deeply(longer).line()
     return _verdict(outcomes)
 
 
@@ -82,9 +81,8 @@ def other_pythons() -> dict[str, object]:
     """
     outcomes = {}
     for version, program in interpreters.others().items():
-        for job in jobs.JOBS:
-            if job.name in _ON_OTHER_PYTHONS:
-                outcomes[f"{version} {job.name}"] = _line_on(job, version, program)
+        for name in _ON_OTHER_PYTHONS:
+            outcomes[f"{version} {name}"] = _line_on(_job(name), version, program)
     if not outcomes:
         return {"verdict": "nothing to run", "why": "no other supported Python was found"}
     return _verdict(outcomes)
@@ -105,10 +103,9 @@ def _line_on(job: jobs.Job, version: str, program: str) -> str:
 def leaving() -> dict[str, object]:
     """However the window goes, its worker goes with it, also with over a gigabyte loaded."""
     outcomes = {}
-    for job in jobs.JOBS:
-        if job.name in ("e2e", "e2e-x11"):
-            large = replace(job, name=f"{job.name}-leaving", patterns=(_LEAVING,))
-            outcomes[job.name] = jobs.run_job(large, profile="deep", options=_LONGER).line()
+    for name in ("e2e", "e2e-x11"):
+        large = replace(_job(name), name=f"{name}-leaving", patterns=(_LEAVING,))
+        outcomes[name] = _deeply(large).line()
     return _verdict(outcomes)
 
 
@@ -124,21 +121,20 @@ def appearance() -> dict[str, object]:
 
 def faults() -> dict[str, object]:
     """Fifty kills of window and worker at random, and a drive that stalls for half a minute."""
-    job = next(job for job in jobs.JOBS if job.name == "e2e-x11")
-    longer = replace(job, name="e2e-x11-faults", patterns=_FAULTS, max_s=3600)
-    return _verdict({"e2e-x11": jobs.run_job(longer, profile="deep", options=_LONGER).line()})
+    longer = replace(_job("e2e-x11"), name="e2e-x11-faults", patterns=_FAULTS, max_s=3600)
+    return _verdict({"e2e-x11": _deeply(longer).line()})
 
 
 def fuzzers() -> dict[str, object]:
     """What strangers' data goes through, each with new examples until its time is over."""
     seconds = float(os.environ.get(FUZZ_S, "60"))
-    job = next(job for job in jobs.JOBS if job.name == "pure")
+    job = _job("pure")
     outcomes = {}
     for name, file in _FUZZED.items():
         total, passes, end_s = jobs.Outcome(), 0, time.monotonic() + seconds
         one = replace(job, name="pure-fuzz", patterns=(file,), covered=(), max_s=7200)
         while not passes or (time.monotonic() < end_s and not total.failed):
-            total = total.plus(jobs.run_job(one, profile="deep", options=_LONGER))
+            total = total.plus(_deeply(one))
             passes += 1
         outcomes[name] = f"{total.line()} in {passes} passes, {total.seconds:.0f} s"
     return _verdict(outcomes)
@@ -146,8 +142,7 @@ def fuzzers() -> dict[str, object]:
 
 def package() -> dict[str, object]:
     """The wheel, built, installed apart and started."""
-    job = next(job for job in jobs.JOBS if job.name == "package")
-    return _verdict({"package": jobs.run_job(job).line()})
+    return _verdict({"package": jobs.run_job(_job("package")).line()})
 
 
 def installers() -> dict[str, object]:
@@ -162,6 +157,16 @@ def installers() -> dict[str, object]:
         raise CommandError(f"The packages could not be tried ({status}): {text.strip()[-300:]}")
     found: dict[str, object] = json.loads(text[start:])
     return found
+
+
+def _job(name: str) -> jobs.Job:
+    """The job of the gate with that name."""
+    return next(job for job in jobs.JOBS if job.name == name)
+
+
+def _deeply(job: jobs.Job) -> jobs.Outcome:
+    """Run a job with many more examples, and with time for them."""
+    return jobs.run_job(job, profile="deep", options=_LONGER)
 
 
 def _verdict(outcomes: dict[str, str]) -> dict[str, object]:

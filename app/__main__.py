@@ -5,12 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from app import early
-from app.text import languages, start_words
-from app.text.translate import use_translations
+from app.text import start_words
 
 EXIT_INTERRUPTED = 130
 EXIT_FAILED = 1
@@ -25,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from app.display import display_problem
     from app.state.folders import app_folders
 
-    _speak(os.environ)
+    early.speak(os.environ)
     log_path = app_folders(os.environ).crash_log
     crash_log = early.keep_crash_log(log_path)
     try:
@@ -55,13 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         if crash_log is not None:
             early.close_crash_log(crash_log)
-
-
-def _speak(environment: Mapping[str, str]) -> None:
-    """Take the terminal's language; a window takes the person's choice later."""
-    known = languages.known_languages([languages.SHIPPED])
-    code = languages.best_language(languages.environment_languages(environment), known)
-    use_translations(languages.translations_for(code, known))
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -34,8 +34,8 @@ class SpokenLanguage:
 def speak(chosen: str, own_folder: Path, system: list[str] | None = None) -> SpokenLanguage:
     """Take a language, or where none is chosen the system's best; before any word is asked for."""
     known = known_languages([SHIPPED, own_folder])
-    wanted = [chosen] if chosen in known else _system_languages() if system is None else system
-    code = best_language(wanted, known)
+    of_system = QLocale.system().uiLanguages() if system is None else system
+    code = best_language([chosen] if chosen in known else of_system, known)
     unread, problem = "", ""
     try:
         use_translations(translations_for(code, known))
@@ -46,10 +46,6 @@ def speak(chosen: str, own_folder: Path, system: list[str] | None = None) -> Spo
     _dress(code)
     choices = sorted(((code, _name(code)) for code in known), key=lambda item: item[1].casefold())
     return SpokenLanguage(code, choices, unread, problem)
-
-
-def _system_languages() -> list[str]:
-    return QLocale.system().uiLanguages()
 
 
 def _name(code: str) -> str:

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
+from app import early
 from app.text import start_words
 
 MAX_WAIT_S = 3600
@@ -95,8 +96,7 @@ def commands(
 def _append(log: Path, text: str) -> bool:
     """Add to the log; False where it cannot be written."""
     try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a", encoding="utf-8") as file:
+        with early.open_log(log) as file:
             file.write(text)
     except OSError:
         return False
@@ -107,6 +107,7 @@ def main(arguments: list[str]) -> int:
     """Tell of a signal by its number."""
     from app.state.folders import app_folders
 
+    early.speak(os.environ)
     tell_of_fault(int(arguments[0]), app_folders(os.environ).crash_log)
     return 0
 

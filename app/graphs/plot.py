@@ -37,7 +37,7 @@ class DrawnCurve:
 
 
 class CurvePlot(Picture):
-    """Axes and curves; the time goes from a minute ago to now."""
+    """Axes and curves; the time goes from the window's beginning, a minute ago or more, to now."""
 
     def __init__(self, palette: Palette, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from app.state.budget_range import BudgetRange
 from runtime.protocol.plan import MemoryPart
 
+_OURS = (MemoryPart.EXPERTS, MemoryPart.DENSE, MemoryPart.KV_CACHE, MemoryPart.WORK)
+
 
 class MemoryKind(enum.Enum):
     """Who holds a part, in the order in which parts are drawn; ours first."""
@@ -47,6 +49,3 @@ def memory_map(
         left -= parts[kind]
     parts[MemoryKind.FREE] = max(0, left)
     return MemoryMap(bounds.total_bytes, parts)
-
-
-_OURS = (MemoryPart.EXPERTS, MemoryPart.DENSE, MemoryPart.KV_CACHE, MemoryPart.WORK)

@@ -20,6 +20,8 @@ from runtime.protocol.plan import PlacementPlan
 
 MAX_LOG_BYTES = 256 << 10
 _PROGRAM = "larder"
+_NOT_SHIPPED = ("test", "lint", "build")
+"""Extras of the program that are tools."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,9 +52,6 @@ def components(program: str = _PROGRAM) -> list[Component]:
             continue
         found[name] = Component(data["Name"], data["Version"], _licence(data))
     return sorted(found.values(), key=lambda component: component.name.casefold())
-
-
-_NOT_SHIPPED = ("test", "lint", "build")
 
 
 def _licence(data: importlib.metadata.PackageMetadata) -> str:

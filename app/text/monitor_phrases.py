@@ -8,7 +8,7 @@ from app.state.energy_book import EnergySum
 from app.text.monitor_words import LiveWords, MapWords
 from app.text.phrases import DOT, tier_name
 from app.text.translate import tr, trn
-from app.text.units import count, duration, percent, power, size
+from app.text.units import count, duration, energy, percent, power, size, watt_hours
 from app.text.words import StripWords
 from runtime.protocol.telemetry import NoteCode, RateLimits, RuntimeNote
 from runtime.protocol.values import EnergyPart, Tier
@@ -30,12 +30,6 @@ def cost(amount: float, currency: str) -> str:
         return f"{amount * 100:.2f}{_SPACE}{_CENTS[currency]}"
     digits = 2 if amount >= 0.995 else 4
     return f"{amount:.{digits}f}{_SPACE}{currency}"
-
-
-def watt_hours(wh: float) -> str:
-    """Energy: ``1.7 Wh``, ``0.31 Wh``."""
-    digits = 1 if wh >= 0.95 else 2 if wh >= 0.095 else 3
-    return f"{wh:.{digits}f}{_SPACE}Wh"
 
 
 def map_size(num_layers: int, num_experts: int) -> str:
@@ -159,7 +153,7 @@ def energy_sums(session: EnergySum, month: EnergySum, price_per_kwh: float, curr
     texts = [
         DOT.join(
             (
-                name.format(energy=watt_hours(each.joules / 3600)),
+                name.format(energy=energy(each.joules)),
                 cost(each.cost(price_per_kwh), currency),
             )
         )

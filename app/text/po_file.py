@@ -4,6 +4,7 @@ It is turned into the table that ``gettext`` reads, which then knows plural form
 marked as fuzzy or has no words is left out, so that its English is shown.
 """
 
+import dataclasses
 import gettext
 import io
 import json
@@ -19,16 +20,14 @@ class PoFileError(ValueError):
     """A file that is no list of translations; the text says where."""
 
 
+@dataclasses.dataclass(slots=True)
 class PoEntry:
     """One text with its translations, one for each plural form."""
 
-    __slots__ = ("is_fuzzy", "many", "one", "translations")
-
-    def __init__(self) -> None:
-        self.one: str | None = None
-        self.many = ""
-        self.translations: dict[int, str] = {}
-        self.is_fuzzy = False
+    one: str | None = None
+    many: str = ""
+    translations: dict[int, str] = dataclasses.field(default_factory=dict)
+    is_fuzzy: bool = False
 
     @property
     def is_translated(self) -> bool:

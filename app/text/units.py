@@ -94,9 +94,13 @@ def percent(ratio: float) -> str:
 
 def energy(joules: float) -> str:
     """Energy in watt-hours: ``4.1 Wh``, ``0.02 Wh``."""
-    watt_hours = joules / _JOULES_PER_WH
-    digits = 1 if watt_hours >= 0.95 else 2 if watt_hours >= 0.095 else 3
-    return f"{watt_hours:.{digits}f}{_SPACE}Wh"
+    return watt_hours(joules / _JOULES_PER_WH)
+
+
+def watt_hours(wh: float) -> str:
+    """Energy that is counted in them already: ``1.7 Wh``, ``0.31 Wh``."""
+    digits = 1 if wh >= 0.95 else 2 if wh >= 0.095 else 3
+    return f"{wh:.{digits}f}{_SPACE}Wh"
 
 
 def power(watts: float) -> str:

@@ -1,4 +1,4 @@
-"""The Models page: what is on this PC, and the folder that is looked at."""
+"""The Models page: what is on this PC, the folder that is looked at, and what a hub has."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The Settings page: appearance, answers, energy, files."""
+"""The Settings page: a card for each area, the list of keys, and the program itself."""
 
 from collections.abc import Sequence
 

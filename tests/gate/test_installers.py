@@ -110,13 +110,13 @@ def test_cut_package_is_imported_nowhere_in_the_program() -> None:
 def test_demo_model_is_laid_out_where_the_program_looks_and_is_never_missing(
     tmp_path: Path,
 ) -> None:
-    demo, packages = tmp_path / "larder-demo", tmp_path / "packages"
-    demo.mkdir()
+    source, packages = tmp_path / "larder-demo", tmp_path / "packages"
+    source.mkdir()
     with pytest.raises(description.RecipeError, match="make setup builds it"):
-        folder._add_demo(demo, packages)
+        demo.add(source, packages)
     for name in ("config.json", "model.safetensors"):
-        (demo / name).write_text(name, encoding="utf-8")
-    folder._add_demo(demo, packages)
+        (source / name).write_text(name, encoding="utf-8")
+    demo.add(source, packages)
     there = demo_folder({}, packages)
     assert {path.name: path.read_text("utf-8") for path in there.iterdir()} == {
         "config.json": "config.json",
@@ -180,11 +180,6 @@ def test_package_that_tells_no_licence_stops_the_recipe(tmp_path: Path) -> None:
     wheels.unpack([make_wheel(tmp_path, "one", files)], packages, "linux")
     with pytest.raises(description.RecipeError, match=r"one 1\.0 tells no licence"):
         licences.collect(description.read(), packages, tmp_path / "licences")
-
-
-def test_demo_that_was_not_built_is_told_with_the_next_step(tmp_path: Path) -> None:
-    with pytest.raises(description.RecipeError, match="make setup builds it"):
-        demo.add(tmp_path / "missing", tmp_path / "packages")
 
 
 @pytest.fixture(name="tree", scope="module")

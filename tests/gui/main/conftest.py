@@ -9,11 +9,22 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.language import speak
 from app.main import StartOptions
 from app.state.stages import Stage
+from app.text import translate
 from tests.support.window import WindowDriver
 
 StartWindow = Callable[..., WindowDriver]
+
+
+@pytest.fixture
+def _language_as_before(qtbot: QtBot) -> Iterator[None]:
+    """Leave the words as they were, and of the application what English has."""
+    before = translate._Catalogue.current
+    yield
+    speak("en", Path("none"))
+    translate.use_translations(before)
 
 
 @pytest.fixture

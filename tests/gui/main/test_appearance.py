@@ -11,9 +11,7 @@ import pytest
 from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-from app.language import speak
 from app.state.settings import ThemeChoice
-from app.text import translate
 from app.views.rail import Page
 from tests.gui.main.conftest import StartWindow
 from tests.support.picture_checks import problems
@@ -22,11 +20,8 @@ SMALLEST, USUAL = (760, 520), (1360, 850)
 
 
 @pytest.fixture(autouse=True)
-def _english_again(qtbot: QtBot) -> Iterator[None]:
-    before = translate._Catalogue.current
+def _colours_as_before(_language_as_before: None) -> Iterator[None]:
     yield
-    speak("en", Path("none"))
-    translate.use_translations(before)
     application = QApplication.instance()
     assert isinstance(application, QApplication)
     application.setStyleSheet("")

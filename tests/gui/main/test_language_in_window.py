@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from pytestqt.qtbot import QtBot
 from app.language import speak, zoomed
 from app.link import interpreter
 from app.main import StartOptions
-from app.text import translate
 from app.text.languages import SHIPPED
 from app.text.po_file import read_entries
 from app.views.notice_bar import NoticeSource
@@ -24,12 +22,7 @@ from tests.support.window import WindowDriver
 OPTIONS = StartOptions(is_demo_wanted=False, runtime_arguments=("--engine", "scripted"))
 
 
-@pytest.fixture(autouse=True)
-def _as_before(qtbot: QtBot) -> Iterator[None]:
-    before = translate._Catalogue.current
-    yield
-    speak("en", Path("none"))
-    translate.use_translations(before)
+pytestmark = pytest.mark.usefixtures("_language_as_before")
 
 
 def home() -> Path:
@@ -115,9 +108,7 @@ def test_language_of_the_system_is_taken_where_none_is_chosen(qtbot: QtBot) -> N
     assert ("en", "English") in spoken.choices
 
 
-def test_chosen_language_offers_a_restart_that_starts_the_program_again(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_chosen_language_offers_a_restart_that_starts_the_program_again(qtbot: QtBot) -> None:
     driver = WindowDriver(qtbot, OPTIONS)
     try:
         driver.program.window.show_page(Page.SETTINGS)

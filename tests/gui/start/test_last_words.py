@@ -101,15 +101,18 @@ def test_log_that_cannot_be_written_is_not_named(
     assert text == start_words.failed("ValueError", "")
 
 
-def test_fault_is_told_by_a_process_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("language", "words"), [("C.UTF-8", "signal 11"), ("zh_CN.UTF-8", "信号")])
+def test_fault_is_told_by_a_process_of_its_own(tmp_path: Path, language: str, words: str) -> None:
+    home = {"PYTHONPATH": str(ROOT), "LARDER_HOME": str(tmp_path), "PATH": os.environ["PATH"]}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "app.last_words", "11"],
-        env={"PYTHONPATH": str(ROOT), "LARDER_HOME": str(tmp_path), "PATH": os.environ["PATH"]},
+        [sys.executable, "-P", "-X", "utf8", "-m", "app.last_words", "11"],
+        env={**home, "LANG": language},
         capture_output=True,
         text=True,
+        encoding="utf-8",
         timeout=60,
         check=False,
     )
     assert done.returncode == 0
-    assert "signal 11" in done.stderr
+    assert words in done.stderr
     assert str(tmp_path) in done.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from app.graphs.series import Totals, total
 from app.state.drive_warning import DriveUse, Remedy, RemedyKind, use_of_answer
-from app.text import drive_phrases, model_phrases, monitor_phrases
+from app.text import drive_phrases, model_phrases, monitor_phrases, units
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.telemetry import NoteCode, RuntimeNote
 from runtime.protocol.values import EnergyEstimate, EnergyPart, Tier
@@ -25,7 +25,7 @@ def test_cost_is_in_the_small_coin_where_it_has_a_name() -> None:
 
 
 def test_watt_hours_have_digits_that_matter() -> None:
-    found = [plain(monitor_phrases.watt_hours(wh)) for wh in (1.71, 0.314, 0.0123)]
+    found = [plain(units.watt_hours(wh)) for wh in (1.71, 0.314, 0.0123)]
     assert found == ["1.7 Wh", "0.31 Wh", "0.012 Wh"]
 
 
