@@ -31,10 +31,15 @@ def test_family_on_a_card_answers_as_on_the_processor(
     folder = tiny_checkpoint(tiny_root, name)
     expected = answer(open_engine(exact_plan(folder)), QUESTION).token_ids
 
-    run = answer(open_engine(device_plan(folder, 4, 2)), QUESTION)
+    engine = open_engine(device_plan(folder, 4, 2))
 
     assert len(expected) > 1
-    assert run.token_ids == expected
-    vram = run.stats.tiers[0]
-    assert vram.tier is Tier.VRAM
+    # Copies go on beside the answer, which may end before the first is there.
+    for _ in range(10):
+        run = answer(engine, QUESTION)
+        assert run.token_ids == expected
+        vram = run.stats.tiers[0]
+        assert vram.tier is Tier.VRAM
+        if vram.hits:
+            break
     assert vram.hits > 0
