@@ -37,6 +37,7 @@ FUZZ_S = "LARDER_FUZZ_S"
 _FUZZED = {
     "channel frames": "tests/protocol/test_frames.py",
     "model folders": "tests/hostile/test_hostile_checkpoints.py",
+    "GGUF headers": "tests/unit/inspect/test_gguf_header.py",
     "templates": "tests/unit/tokenizer/test_template_fuzz.py",
 }
 _CMAKE = Path(sys.executable).with_name("cmake")
