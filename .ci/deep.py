@@ -32,6 +32,7 @@ _ON_OTHER_PYTHONS = ("pure", "runtime-cpu", "gui")
 _NOT_RUN = "not run"
 _LEAVING = "tests/e2e/test_window_gone.py"
 _FAULTS = ("tests/e2e/test_killed_at_random.py", "tests/e2e/test_drive_faults.py")
+_KILLED = "tests/unit/hub/test_killed.py"
 FUZZ_S = "LARDER_FUZZ_S"
 """For how long each of the fuzzers runs, in seconds; a minute where it is not set."""
 _FUZZED = {
@@ -121,9 +122,10 @@ def appearance() -> dict[str, object]:
 
 
 def faults() -> dict[str, object]:
-    """Fifty kills of window and worker at random, and a drive that stalls for half a minute."""
+    """Fifty kills of window and worker, and fifty of a download; a drive that stalls for long."""
     longer = replace(_job("e2e-x11"), name="e2e-x11-faults", patterns=_FAULTS, max_s=3600)
-    return _verdict({"e2e-x11": _deeply(longer).line()})
+    killed = replace(_job("pure"), name="pure-killed", patterns=(_KILLED,), covered=())
+    return _verdict({"e2e-x11": _deeply(longer).line(), "pure": _deeply(killed).line()})
 
 
 def fuzzers() -> dict[str, object]:

@@ -14,6 +14,7 @@ CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 ADVISORIES = (
     ("certifi", "<2024.7.4", "CVE-2024-39689"),
     ("filelock", "<3.20.1", "CVE-2025-68146"),
+    ("filelock", "<3.20.3", "CVE-2026-22701"),
     ("h11", "<0.16.0", "CVE-2025-43859"),
     ("idna", "<3.7", "CVE-2024-3651"),
     ("jinja2", "<3.1.5", "CVE-2024-56201"),
