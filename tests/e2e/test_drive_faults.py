@@ -31,7 +31,7 @@ STALL_S = 30.0 if os.environ.get("LARDER_TEST_PROFILE") == "deep" else 6.0
 """The gate waits only for as long as it takes until a stall is told."""
 STORY = "Write a long story about a cook and a cellar."
 MAX_GAP_S = 3.0
-NUM_SLOTS = 6
+NUM_SLOTS = 20
 """Of the 32 experts of each layer so many have room in RAM."""
 CONTEXT_TOKENS = 512
 MIN_LENGTH = 20
@@ -60,7 +60,7 @@ def window(
     demo_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[WindowDriver]:
-    """The demo with RAM for a fifth of its experts: every answer reads from the drive."""
+    """The demo with RAM for five eighths of its experts: every answer reads from the drive."""
     assert faults is not None
     small = exact_plan(demo_folder, NUM_SLOTS, CONTEXT_TOKENS)
     monkeypatch.setenv("LARDER_DEMO_DIR", str(demo_folder))
@@ -71,7 +71,7 @@ def window(
             last_plan=PlanKind.EXACT,
             context_tokens=CONTEXT_TOKENS,
             ram_budget_bytes=small.budgets.ram_bytes,
-            sampling=SamplingSettings(temperature=0.0, max_tokens=28),
+            sampling=SamplingSettings(temperature=0.0, max_tokens=18),
             is_sampling_of_model=False,
         )
         driver.wait_for_stage(Stage.READY, ANSWER_MS)
