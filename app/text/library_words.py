@@ -32,6 +32,7 @@ class LibraryWords:
     TOO_LARGE = Word("too large or deep to be looked through whole; add the folder with the models")
     USUAL = Word("kept by other programs")
     FILTER = Word("Find a model by its name")
+    BACK = Word("Back to the list")
     LOOK_IN_IT = Word("List the models in it")
     MORE = Word("More for this model")
     OPEN_FOLDER = Word("Open folder")

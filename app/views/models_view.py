@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from app.state.library import LibraryState
@@ -11,6 +12,7 @@ from app.state.model_removal import ModelRemoval
 from app.state.session import Session
 from app.state.stages import Stage
 from app.text.discover_words import DiscoverWords
+from app.text.library_words import LibraryWords
 from app.text.words import ModelWords
 from app.theme import metrics
 from app.theme.palette import Palette
@@ -20,6 +22,8 @@ from app.views.empty_state import EmptyState
 from app.views.library_view import LibraryView
 from app.views.pieces import button
 
+MIN_WIDTH_OF_TWO_COLUMNS = 860
+"""In a narrower page the list and the model that is looked at take turns."""
 _BUSY = (Stage.PREPARING, Stage.LOADING, Stage.STOPPING)
 
 
@@ -52,6 +56,11 @@ class ModelsView(QWidget):
         self.library_view = LibraryView(library, search, removal, palette)
         self.drop_zone = self.library_view.drop_zone
         self.candidate_view = CandidateView(palette)
+        self.back_button = button(LibraryWords.BACK, "quiet")
+        """In a narrow page, from the model that is looked at to the list."""
+        self._is_narrow = False
+        self._is_list_wanted = False
+        self._shown_folder = ""
         self._empty = EmptyState()
         self._empty.show_state(
             ModelWords.EMPTY_TITLE, ModelWords.EMPTY_TEXT, ModelWords.CHOOSE_FOLDER
@@ -71,6 +80,8 @@ class ModelsView(QWidget):
 
     def _build(self) -> None:
         right = QVBoxLayout()
+        right.setSpacing(4)
+        right.addWidget(self.back_button, 0, Qt.AlignmentFlag.AlignLeft)
         right.addWidget(self._empty)
         right.addWidget(self.candidate_view)
         here = QWidget()
@@ -100,8 +111,9 @@ class ModelsView(QWidget):
         self.discover_tab.clicked.connect(self._on_discover_clicked)
         session.changed.connect(self._show_candidate)
         session.progress_changed.connect(self._show_progress)
-        self.library_view.model_chosen.connect(session.drop_folder)
-        self.drop_zone.folder_chosen.connect(session.drop_folder)
+        self.library_view.model_chosen.connect(self._look_at)
+        self.drop_zone.folder_chosen.connect(self._look_at)
+        self.back_button.clicked.connect(lambda: self._want_list(is_wanted=True))
         self._empty.acted.connect(self.drop_zone.choose)
         view.plan_chosen.connect(session.choose_plan)
         view.ram_changed.connect(session.budgets.set_ram)
@@ -123,7 +135,7 @@ class ModelsView(QWidget):
     def show_here(self, folder: str) -> None:
         """Show the models of this PC, and look at one of them."""
         self.here_tab.click()
-        self._session.drop_folder(folder)
+        self._look_at(folder)
 
     def _on_discover_clicked(self) -> None:
         if self.discover_view is None:
@@ -139,6 +151,25 @@ class ModelsView(QWidget):
         self.here_tab.setChecked(index == 0)
         self.discover_tab.setChecked(index != 0)
 
+    def _look_at(self, folder: str) -> None:
+        self._session.drop_folder(folder)
+        self._want_list(is_wanted=False)
+
+    def _want_list(self, *, is_wanted: bool) -> None:
+        """In a narrow page, show the list or the model that is looked at."""
+        self._is_list_wanted = is_wanted
+        self._show_columns()
+
+    def _show_columns(self) -> None:
+        """Show both columns where there is room, else one of them."""
+        has_candidate = self._session.candidate is not None
+        is_list_alone = self._is_narrow and (self._is_list_wanted or not has_candidate)
+        is_candidate_alone = self._is_narrow and not is_list_alone
+        self.library_view.setVisible(not is_candidate_alone)
+        self.back_button.setVisible(is_candidate_alone)
+        self._empty.setVisible(not has_candidate and not is_list_alone)
+        self.candidate_view.setVisible(has_candidate and not is_list_alone)
+
     def _loaded_folder(self) -> str:
         loaded = self._session.loaded
         return loaded.folder if loaded is not None else ""
@@ -146,8 +177,12 @@ class ModelsView(QWidget):
     def _show_candidate(self) -> None:
         session = self._session
         candidate = session.candidate
-        self._empty.setVisible(candidate is None)
-        self.candidate_view.setVisible(candidate is not None)
+        folder = candidate.folder if candidate is not None else ""
+        if folder != self._shown_folder:
+            # Another one was dropped, or is being loaded.
+            self._shown_folder = folder
+            self._is_list_wanted = False
+        self._show_columns()
         if candidate is not None:
             self.candidate_view.show_candidate(
                 candidate,
@@ -174,3 +209,11 @@ class ModelsView(QWidget):
         """List what lies in a folder of several models, in place of looking at it."""
         self._session.close_candidate()
         self._search.add_root(folder)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Stand in two columns, or show one at a time."""
+        super().resizeEvent(event)
+        is_narrow = self.width() < MIN_WIDTH_OF_TWO_COLUMNS
+        if is_narrow != self._is_narrow:
+            self._is_narrow = is_narrow
+            self._show_columns()

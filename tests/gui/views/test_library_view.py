@@ -21,7 +21,7 @@ from app.text.words import ModelWords
 from app.theme.palette import DARK, LIGHT
 from app.views import library_view as library_view_module
 from app.views.delete_dialog import DeleteDialog
-from app.views.models_view import ModelsView
+from app.views.models_view import MIN_WIDTH_OF_TWO_COLUMNS, ModelsView
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.messages import (
     CancelRequest,
@@ -372,3 +372,23 @@ def test_words_of_deleting_say_what_stays_and_what_is_free_when() -> None:
     done = plain(removal_line(RemovalResult("one", 61 << 30, ())))
     assert done == "one lies in the trash. 61.0 GiB are free once you empty it."
     assert "/a, /b could not be moved" in removal_line(RemovalResult("one", 0, ("/a", "/b")))
+
+
+def test_narrow_page_shows_the_list_and_the_model_in_turns(page: Page, qtbot: QtBot) -> None:
+    view = page.view
+    view.resize(MIN_WIDTH_OF_TWO_COLUMNS - 1, 500)
+    view.show()
+    assert page.list.isVisible()
+    assert not view.back_button.isVisible()
+    page.session.drop_folder(f"{DRIVE}/a")
+    assert view.candidate_view.isVisible()
+    assert not page.list.isVisible()
+    QTest.mouseClick(view.back_button, Qt.MouseButton.LeftButton)
+    assert page.list.isVisible()
+    assert not view.candidate_view.isVisible()
+    page.list.model_chosen.emit(f"{DRIVE}/a")
+    assert view.candidate_view.isVisible(), "it was chosen again"
+    view.resize(MIN_WIDTH_OF_TWO_COLUMNS, 500)
+    qtbot.waitUntil(page.list.isVisible)
+    assert view.candidate_view.isVisible()
+    assert not view.back_button.isVisible()
