@@ -12,6 +12,7 @@ from app.text.monitor_words import LiveWords
 from app.text.units import percent
 from app.theme import metrics
 from app.theme.palette import Palette
+from app.views.legend import Legend
 from app.views.pieces import Card, label
 from app.views.tier_bar import Dot, TierBar
 from runtime.protocol.telemetry import RateLimits
@@ -82,18 +83,10 @@ class ThroughputCard(Card):
             Curve.LINK: LiveWords.LINK,
             Curve.DRIVE: LiveWords.DRIVE,
         }
-        self._dots = [Dot(palette, colour) for _, colour, _ in _CURVES]
-        self._numbers = {curve: label(self._names[curve], "dim") for curve, _, _ in _CURVES}
-        legend = QHBoxLayout()
-        legend.setSpacing(5)
-        for dot, number in zip(self._dots, self._numbers.values(), strict=True):
-            legend.addWidget(dot)
-            legend.addWidget(number)
-            legend.addSpacing(6)
-        legend.addStretch(1)
+        self._legend = Legend(palette, {curve: colour for curve, colour, _ in _CURVES})
         self.body.addLayout(head)
         self.body.addWidget(self.plot, 1)
-        self.body.addLayout(legend)
+        self.body.addWidget(self._legend)
         self._divisor = 1e9
 
     def show_curves(self, series: SampleSeries, now_s: float, *, has_device: bool) -> None:
@@ -122,18 +115,19 @@ class ThroughputCard(Card):
     def show_numbers(self, totals: Totals, limits: RateLimits, *, has_device: bool) -> None:
         """Show the means of the last second beside the limits."""
         most = monitor_phrases.limits_by_curve(limits)
-        for dot, (curve, number) in zip(self._dots, self._numbers.items(), strict=True):
-            is_shown = has_device or curve is not Curve.LINK
-            dot.setVisible(is_shown)
-            number.setVisible(is_shown)
-            rate = monitor_phrases.rate_of_limit(totals.per_s(curve), most[curve], self._divisor)
-            number.setText(f"{self._names[curve]} {rate}")
+        texts = {}
+        for curve, name in self._names.items():
+            if has_device or curve is not Curve.LINK:
+                rate = monitor_phrases.rate_of_limit(
+                    totals.per_s(curve), most[curve], self._divisor
+                )
+                texts[curve] = f"{name} {rate}"
+        self._legend.show_texts(texts)
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self.plot.show_palette(palette)
-        for dot in self._dots:
-            dot.show_palette(palette)
+        self._legend.show_palette(palette)
 
 
 class EnergyCard(Card):

@@ -1,15 +1,15 @@
 """The memory map: who holds which part of RAM and VRAM, and what is left."""
 
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.memory_map import MemoryKind, MemoryMap
 from app.text.memory_words import MemoryWords, memory_part, memory_title
 from app.theme import metrics
 from app.theme.palette import Palette
+from app.views.legend import Legend
 from app.views.pieces import Card, label
-from app.views.tier_bar import Dot, TierBar
+from app.views.tier_bar import TierBar
 
-NUM_COLUMNS = 3
 _COLOURS = {
     MemoryKind.DENSE: "use_high",
     MemoryKind.KV_CACHE: "bits_16",
@@ -29,56 +29,30 @@ class MemoryRow(QWidget):
         self._title = label("", "strong")
         self._bar = TierBar(palette, metrics.BAR_HEIGHT_LARGE)
         self._colours = {kind: _COLOURS.get(kind, colour) for kind in MemoryKind}
-        self._dots = {kind: Dot(palette, self._colours[kind]) for kind in MemoryKind}
-        self._texts = {kind: label("", "dim") for kind in MemoryKind}
-        self._grid = QGridLayout()
-        self._grid.setHorizontalSpacing(12)
-        self._grid.setVerticalSpacing(2)
-        self._entries: dict[MemoryKind, QWidget] = {}
-        for kind in MemoryKind:
-            entry = QWidget(self)
-            entry.hide()
-            line = QHBoxLayout(entry)
-            line.setContentsMargins(0, 0, 0, 0)
-            line.setSpacing(5)
-            line.addWidget(self._dots[kind])
-            line.addWidget(self._texts[kind], 1)
-            self._entries[kind] = entry
-        self._shown: list[MemoryKind] = []
+        self._legend = Legend(palette, self._colours)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         layout.addWidget(self._title)
         layout.addWidget(self._bar)
-        layout.addLayout(self._grid)
+        layout.addWidget(self._legend)
 
     def show_memory(self, place: str, memory: MemoryMap) -> None:
         """Show who holds what."""
         title = memory_title(place, memory.total_bytes)
         self._title.setText(title)
         parts = {kind: amount for kind, amount in memory.parts.items() if amount > 0}
-        for kind, amount in parts.items():
-            self._texts[kind].setText(memory_part(kind, amount))
-        words = ", ".join(self._texts[kind].text() for kind in parts)
+        texts = {kind: memory_part(kind, amount) for kind, amount in parts.items()}
         self._bar.show_parts(
-            [(self._colours[kind], amount) for kind, amount in parts.items()], f"{title}: {words}"
+            [(self._colours[kind], amount) for kind, amount in parts.items()],
+            f"{title}: {', '.join(texts.values())}",
         )
-        if list(parts) != self._shown:
-            self._shown = list(parts)
-            self._arrange()
-
-    def _arrange(self) -> None:
-        for kind, entry in self._entries.items():
-            self._grid.removeWidget(entry)
-            entry.setVisible(kind in self._shown)
-        for index, kind in enumerate(self._shown):
-            self._grid.addWidget(self._entries[kind], *divmod(index, NUM_COLUMNS))
+        self._legend.show_texts(texts)
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self._bar.show_palette(palette)
-        for dot in self._dots.values():
-            dot.show_palette(palette)
+        self._legend.show_palette(palette)
 
 
 class MemoryCard(Card):
