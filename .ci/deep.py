@@ -29,6 +29,8 @@ RESULT = ROOT / "benchmarks" / "results" / "deep.json"
 _LONGER = ("-o", "timeout=1500", "-o", "faulthandler_timeout=1400")
 _SANITIZERS = ("address,undefined", "thread")
 _ON_OTHER_PYTHONS = ("pure", "runtime-cpu", "gui")
+_NOTHING_TO_RUN = 77
+"""What a script ends with where this machine has not what it needs."""
 _NOT_RUN = "not run"
 _LEAVING = "tests/e2e/test_window_gone.py"
 _FAULTS = ("tests/e2e/test_killed_at_random.py", "tests/e2e/test_drive_faults.py")
@@ -121,6 +123,19 @@ def appearance() -> dict[str, object]:
     return {"verdict": verdict, "result": lines[-1] if lines else "", "complaints": lines[:-1]}
 
 
+def screen_reader() -> dict[str, object]:
+    """What assistive programs are told of the running window by the desktop's own way."""
+    environments.prepare(environments.FULL)
+    status, text = output_of(
+        [str(environments.FULL.executable), "-m", "tests.support.accessible_tree"]
+    )
+    lines = text.strip().splitlines()
+    if status == _NOTHING_TO_RUN:
+        return {"verdict": "nothing to run", "why": lines[-1] if lines else ""}
+    verdict = "failed" if status else "passed"
+    return {"verdict": verdict, "result": lines[-1] if lines else "", "complaints": lines[:-1]}
+
+
 def faults() -> dict[str, object]:
     """Fifty kills of window and worker, and fifty of a download; a drive that stalls for long."""
     longer = replace(_job("e2e-x11"), name="e2e-x11-faults", patterns=_FAULTS, max_s=3600)
@@ -187,6 +202,7 @@ STEPS: dict[str, Callable[[], dict[str, object]]] = {
     "bare_system": bare_system.try_out,
     "leaving": leaving,
     "appearance": appearance,
+    "screen_reader": screen_reader,
     "faults": faults,
     "fuzzers": fuzzers,
     "package": package,

@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             StartOptions(
                 folder=_absolute(options.folder),
                 dropped=_absolute(options.path),
+                is_welcome_wanted=True,
                 is_demo_wanted=not options.no_demo,
                 runtime_arguments=tuple(_runtime_arguments(options)),
             )
@@ -60,7 +61,8 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="larder", description="Runs Mixture-of-Experts language models on this PC."
     )
-    parser.add_argument("path", nargs="?", help="a model folder to look at, as if dropped")
+    path_help = "a model folder to look at, as if dropped; of a prepared one its manifest does too"
+    parser.add_argument("path", nargs="?", help=path_help)
     parser.add_argument("--version", action="store_true", help="print the version and leave")
     parser.add_argument("--folder", metavar="PATH", help="a model folder to load")
     parser.add_argument("--no-demo", action="store_true", help="do not show the demo model")

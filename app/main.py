@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.end_signals import EndSignals
+from app.first_start import FirstStart
 from app.graphs.map_import import MapImport
 from app.instance import SingleInstance, Start
 from app.language import speak, zoomed
@@ -22,7 +23,7 @@ from app.state.downloads import DownloadItem, Downloads
 from app.state.drive_warning import Remedy, RemedyKind, budgets_of
 from app.state.drive_watch import DriveWatch
 from app.state.energy_book import EnergyBook
-from app.state.folders import AppFolders, app_folders, demo_folder, usual_roots
+from app.state.folders import AppFolders, app_folders, demo_folder, model_place, usual_roots
 from app.state.hub_link import HubLink
 from app.state.idle_unload import IdleUnload
 from app.state.library import LibraryState
@@ -60,6 +61,8 @@ class StartOptions:
     """A model folder to load at once."""
     dropped: str = ""
     """A folder to look at, as if it had been dropped on the window."""
+    is_welcome_wanted: bool = False
+    """Show the first start to who has not seen it."""
     is_demo_wanted: bool = True
     """List the demo model, and load it on the first start."""
     runtime_arguments: tuple[str, ...] = ()
@@ -121,6 +124,9 @@ class Program(QObject):
         self._notices = NoticeBoard(
             self.window.notice, self.session, self.settings, self.language, self
         )
+        self.first_start = FirstStart(
+            self.window, self.client, self.session, self.settings, self.library, self.folders.data
+        )
         self._drop = DropTarget(self.window)
         self._is_closed = False
         self._add_pages()
@@ -140,6 +146,9 @@ class Program(QObject):
         self.window.show_page(Page.CHAT)
         self.window.show()
         self.chat_view.focus_question()
+        options = self._options
+        if options.is_welcome_wanted and not options.folder and not options.dropped:
+            self.first_start.show(self._palette)
         QTimer.singleShot(0, self, self._begin)
 
     def close(self) -> None:
@@ -157,7 +166,8 @@ class Program(QObject):
         self.settings.close()
 
     def open_folder(self, folder: str) -> None:
-        """Look at a folder on the Models page."""
+        """Look at a folder, or the one with this file of a prepared copy, on the Models page."""
+        folder = model_place(folder)
         self.window.notice.clear(NoticeSource.DROP)
         self.window.show_page(Page.MODELS)
         self.session.drop_folder(folder)
@@ -178,7 +188,7 @@ class Program(QObject):
         if self._options.dropped:
             self.open_folder(self._options.dropped)
         elif self._options.folder:
-            self.session.load_folder(self._options.folder)
+            self.session.load_folder(model_place(self._options.folder))
         elif values.last_folder and values.load_last_model:
             self.session.load_folder(values.last_folder, values.last_plan)
         elif not values.last_folder and self.library.demo_folder:
@@ -275,6 +285,7 @@ class Program(QObject):
         self._drop.refused.connect(notices.show_drop_refused)
         self.removal.ended.connect(notices.show_removal)
         self.downloads.finished.connect(self._on_download_finished)
+        self.first_start.welcome.ended.connect(self.chat_view.focus_question)
         window.new_chat_wanted.connect(self._on_new_chat_wanted)
         window.stop_wanted.connect(self._on_stop_wanted)
         window.search_wanted.connect(self._on_search_wanted)
@@ -365,7 +376,9 @@ class Program(QObject):
             announce(self.window, answer_announced(messages[-1].text or ChatWords.NO_ANSWER))
 
     def _on_stop_wanted(self) -> None:
-        if self.chat.is_answering:
+        if self.first_start.welcome.is_open:
+            self.first_start.welcome.finish()
+        elif self.chat.is_answering:
             self.chat.stop()
         elif self.session.stage in (Stage.LOADING, Stage.PREPARING):
             self.session.cancel()
@@ -383,7 +396,7 @@ class Program(QObject):
         self._apply_palette()
         for part in (self.window.rail, self.window.strip, self.window.notice):
             part.show_palette(palette)
-        for page in self.window.made_pages():
+        for page in (*self.window.made_pages(), *self.window.covers()):
             show_palette = getattr(page, "show_palette", None)
             if show_palette is not None:
                 show_palette(palette)

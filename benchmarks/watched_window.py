@@ -38,7 +38,8 @@ class WatchedProgram(window_main.Program):
 
     def show(self) -> None:
         """Show the window and begin."""
-        self.settings.change(sampling=SamplingSettings(temperature=0.0, max_tokens=NUM_TOKENS))
+        sampling = SamplingSettings(temperature=0.0, max_tokens=NUM_TOKENS)
+        self.settings.change(sampling=sampling, is_welcomed=True)
         self.window.resize(WIDTH, HEIGHT)
         super().show()
         self.gaps = LoopGaps()

@@ -41,6 +41,7 @@ class ExpertGrid:
         self._use: Bytes = np.zeros((0, 0), np.uint8)
         self._tier: Bytes = np.zeros((0, 0), np.uint8)
         self._bits: Bytes = np.zeros((0, 0), np.uint8)
+        self._hits: Bytes = np.zeros((0, NUM_TIERS), np.uint8)
         self.mode = MapMode.TIER
         self.is_sorted = True
 
@@ -62,12 +63,13 @@ class ExpertGrid:
     def take(self, experts: ExpertMap) -> bool:
         """Take a map; return whether it differs from the one before."""
         shape = (experts.num_layers, experts.num_experts)
-        before = (self._use, self._tier, self._bits)
+        before = (self._use, self._tier, self._bits, self._hits)
         is_new = self._use.shape != shape
         self._use = _table(experts.use, shape, self._use)
         self._tier = _table(experts.tier, shape, self._tier)
         self._bits = _table(experts.bits, shape, self._bits)
-        after = (self._use, self._tier, self._bits)
+        self._hits = _table(experts.layer_hits, (shape[0], NUM_TIERS), self._hits)
+        after = (self._use, self._tier, self._bits, self._hits)
         return is_new or any(
             old is not new and not np.array_equal(old, new)
             for old, new in zip(before, after, strict=True)
@@ -110,6 +112,24 @@ class ExpertGrid:
         """Return how many experts each tier holds, hot to cold."""
         counts = np.bincount(self._tier.ravel(), minlength=NUM_TIERS)
         return tuple(int(number) for number in counts[:NUM_TIERS])
+
+    def layer_hits(self, layer: int) -> tuple[float, ...]:
+        """Return the parts of a layer's look-ups that each tier answered; all 0 without any."""
+        row = self._hits[layer].astype(float)
+        total = float(row.sum())
+        return tuple(float(part) / total if total else 0.0 for part in row)
+
+    def hit_pixels(self, colours: Sequence[int], width: int) -> Colours:
+        """Return a bar of so many pixels for each layer; colours are the tiers', then none's."""
+        ends = np.cumsum(self._hits.astype(np.float32), axis=1)
+        total = ends[:, -1:]
+        # Each pixel belongs to the tier in whose part its middle lies.
+        middles = (np.arange(width, dtype=np.float32) + 0.5) / width * np.maximum(total, 1)
+        tier = (middles[:, :, None] >= ends[:, None, :]).sum(axis=2)
+        found: Colours = np.take(
+            np.array(colours, np.uint32), np.where(total > 0, np.minimum(tier, NUM_TIERS - 1), 3)
+        )
+        return found
 
     def _groups(self) -> Bytes | None:
         if self.mode is MapMode.TIER:

@@ -80,10 +80,12 @@ class ExpertMapView(Picture):
         """What is drawn, as numbers."""
         return self._grid
 
-    def show_map(self, experts: ExpertMap) -> None:
-        """Draw a map; one that is as before draws nothing."""
-        if self._grid.take(experts):
+    def show_map(self, experts: ExpertMap) -> bool:
+        """Draw a map and return whether it is new; one that is as before draws nothing."""
+        is_new = self._grid.take(experts)
+        if is_new:
             self._renew()
+        return is_new
 
     def show_mode(self, mode: MapMode, *, is_sorted: bool) -> None:
         """Draw in another mode."""

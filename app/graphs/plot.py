@@ -77,6 +77,8 @@ class CurvePlot(Picture):
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw axes and curves."""
         painter = QPainter(self)
+        # Else a minus sign goes behind its number where the words run from right to left.
+        painter.setLayoutDirection(Qt.LayoutDirection.LeftToRight)
         painter.fillRect(self.rect(), QColor(self._palette.surface))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         font = QFont(self.font())

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import platformdirs
 
+PREPARED_FILE = "larder-manifest.json"
+"""In each prepared copy: the file that desktops open with this program."""
 _APPLICATION = "larder"
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,6 +81,12 @@ def app_folders(environment: Mapping[str, str]) -> AppFolders:
         return AppFolders(root / "settings", root / "data", root / "logs")
     dirs = platformdirs.PlatformDirs(_APPLICATION, appauthor=False)
     return AppFolders(dirs.user_config_path, dirs.user_data_path, dirs.user_log_path)
+
+
+def model_place(path: str) -> str:
+    """Return the folder that stands for what was opened: of a prepared copy's file its folder."""
+    opened = Path(path)
+    return str(opened.parent) if opened.name == PREPARED_FILE else path
 
 
 def demo_folder(environment: Mapping[str, str], root: Path = _ROOT) -> Path:

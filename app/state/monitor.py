@@ -36,6 +36,14 @@ class Monitor:
         plan = self.session.loaded_plan
         return plan is not None and is_simulated(plan.device)
 
+    @property
+    def expert_bytes(self) -> int:
+        """Bytes of one expert of the loaded model as it lies here, the mean of all; 0 without."""
+        loaded = self.session.loaded
+        shares = loaded.tiers if loaded is not None else []
+        num_experts = sum(share.num_experts for share in shares)
+        return sum(share.bytes for share in shares) // num_experts if num_experts else 0
+
     def memory_maps(self) -> tuple[MemoryMap | None, MemoryMap | None]:
         """Return who holds what of RAM and, where a device is used, of VRAM; None if unknown."""
         session, latest = self.session, self.telemetry.latest

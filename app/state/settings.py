@@ -65,6 +65,7 @@ class SettingsState(QObject):
         self.change(
             **msgspec.structs.asdict(
                 Settings(
+                    is_welcomed=kept.is_welcomed,
                     last_folder=kept.last_folder,
                     last_plan=kept.last_plan,
                     model_roots=kept.model_roots,

@@ -40,6 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     zoom_percent: int = 100
     """How large text and controls are."""
     reduce_motion: bool = False
+    is_welcomed: bool = False
+    """The first start was shown, and is not shown again."""
     last_folder: str = ""
     """The model that was loaded last; empty before the first."""
     last_plan: PlanKind | None = None

@@ -76,6 +76,35 @@ def pointed_expert(
     return DOT.join(parts)
 
 
+def with_bytes(expert: str, num_bytes: int) -> str:
+    """Add what an expert takes to the words about it, where that is known."""
+    return DOT.join((expert, size(num_bytes))) if num_bytes else expert
+
+
+def pointed_layer(layer: int, num_layers: int, parts: Sequence[float]) -> str:
+    """For example ``layer 12 of 48 · VRAM 41 % · RAM 55 % · drive 4 %``."""
+    found = [tr("layer {n} of {all}").format(n=layer + 1, all=num_layers)]
+    if any(parts):
+        found += [
+            f"{tier_name(tier)} {percent(part)}"
+            for tier, part in zip(TIER_ORDER, parts, strict=True)
+        ]
+    else:
+        found.append(tr("not used in the last minute"))
+    return DOT.join(found)
+
+
+def bars_described(shares: Sequence[Sequence[float]]) -> str:
+    """Say which layer waits most for the drive; a share is that of VRAM, RAM and the drive."""
+    on_drive = [parts[-1] for parts in shares]
+    most = max(on_drive, default=0.0)
+    if most <= 0:
+        return tr("No layer reads from the drive.")
+    return tr("Layer {n} reads most from the drive: {share} of its look-ups.").format(
+        n=on_drive.index(most) + 1, share=percent(most)
+    )
+
+
 def by_bytes(ratio: float) -> str:
     """For example ``by bytes 58 %``."""
     return tr("by bytes {share}").format(share=percent(ratio))

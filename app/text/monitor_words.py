@@ -22,6 +22,8 @@ class MapWords:
     CAPTION_BITS = Word(
         "Each row is a layer. The colour says in how many bits an expert is stored."
     )
+    CAPTION_BARS = Word("At the end of a row: which tiers answered its look-ups.")
+    LAYER_HITS = Word("Hits by layer")
     BY_TIER = Word("coloured by tier")
     NO_EXPERTS = Word("This model has no experts.")
     WAITING = Word("The map fills as soon as the model is asked something.")

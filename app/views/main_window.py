@@ -37,6 +37,8 @@ class MainWindow(QMainWindow):
         self.strip = Strip(palette)
         self.notice = NoticeBar(palette)
         self._pages = QStackedWidget()
+        self._whole = QStackedWidget()
+        """The frame with the pages, and what covers all of it."""
         self._makers: dict[Page, Callable[[], QWidget]] = {}
         self._made: dict[Page, QWidget] = {}
         right = QVBoxLayout()
@@ -51,7 +53,8 @@ class MainWindow(QMainWindow):
         layout.setSpacing(0)
         layout.addWidget(self.rail)
         layout.addLayout(right, 1)
-        self.setCentralWidget(frame)
+        self._whole.addWidget(frame)
+        self.setCentralWidget(self._whole)
         self.rail.page_chosen.connect(self.show_page)
         self._add_shortcuts()
 
@@ -59,8 +62,25 @@ class MainWindow(QMainWindow):
         """Register how a page is made, once, when it is first shown."""
         self._makers[page] = make
 
+    def cover(self, widget: QWidget) -> None:
+        """Show a widget in place of everything, until a page is gone to."""
+        self._whole.addWidget(widget)
+        self._whole.setCurrentWidget(widget)
+
+    def covers(self) -> list[QWidget]:
+        """Return what covers the pages, if anything does."""
+        widget = self._whole.widget(1)
+        return [widget] if widget is not None else []
+
+    def uncover(self) -> None:
+        """Show rail, strip and pages again; what covered them is deleted."""
+        for widget in self.covers():
+            self._whole.removeWidget(widget)
+            widget.deleteLater()
+
     def show_page(self, page: Page) -> None:
         """Go to a page."""
+        self.uncover()
         if page not in self._made:
             self._made[page] = self._makers[page]()
             self._pages.addWidget(self._made[page])

@@ -1,5 +1,6 @@
 """The expert map with its modes, on the Monitor page."""
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import (
 
 from app.graphs.expert_grid import MapMode
 from app.graphs.expert_map import ExpertMapView, PointedExpert
+from app.graphs.layer_bars import LayerBars
 from app.text import monitor_phrases
 from app.text.monitor_words import MapWords
 from app.theme.palette import Palette
@@ -24,11 +26,18 @@ class MapCard(Card):
     def __init__(self, palette: Palette) -> None:
         super().__init__()
         self._is_simulated = False
+        self._expert_bytes = 0
         self.map = ExpertMapView(palette)
         self.map.setAccessibleName(MapWords.NAME)
         self.map.pointed.connect(self._on_pointed)
-        self._caption = label(MapWords.CAPTION_TIER, "dim")
+        self.bars = LayerBars(self.map.grid, palette)
+        self.bars.setAccessibleName(MapWords.LAYER_HITS)
+        self.bars.pointed.connect(self._on_layer_pointed)
+        self._caption = label(MapWords.CAPTION_TIER, "dim", is_wrapping=True)
         self._caption.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        # Room for two lines, so that the map stays as high as it is whatever is said below it.
+        self._caption.setFixedHeight(2 * self._caption.fontMetrics().lineSpacing())
+        self._caption.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._sorted = QCheckBox(MapWords.SORTED)
         self._sorted.setChecked(True)
         self._sorted.setToolTip(MapWords.SORTED_EXPLAINED)
@@ -57,7 +66,11 @@ class MapCard(Card):
             self._modes.addButton(choice)
             head.addWidget(choice)
         self.body.addLayout(head)
-        self.body.addWidget(self.map, 1)
+        pictures = QHBoxLayout()
+        pictures.setSpacing(6)
+        pictures.addWidget(self.map, 1)
+        pictures.addWidget(self.bars)
+        self.body.addLayout(pictures, 1)
         self.body.addWidget(self._caption)
 
     def add_action(self, widget: QWidget) -> None:
@@ -70,11 +83,15 @@ class MapCard(Card):
         self._mode = mode
         self._show_mode()
 
-    def show_map(self, experts: ExpertMap | None, *, is_simulated: bool) -> None:
+    def show_map(
+        self, experts: ExpertMap | None, *, is_simulated: bool, expert_bytes: int = 0
+    ) -> None:
         """Draw the newest map."""
         self._is_simulated = is_simulated
+        self._expert_bytes = expert_bytes
         if experts is not None:
-            self.map.show_map(experts)
+            if self.map.show_map(experts):
+                self.bars.renew()
             if not experts.num_experts:
                 self._caption.setText(MapWords.NO_EXPERTS)
 
@@ -86,10 +103,13 @@ class MapCard(Card):
             self.map.setAccessibleDescription(
                 monitor_phrases.map_described(counts, is_simulated=self._is_simulated)
             )
+            shares = [grid.layer_hits(layer) for layer in range(grid.num_layers)]
+            self.bars.setAccessibleDescription(monitor_phrases.bars_described(shares))
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self.map.show_palette(palette)
+        self.bars.show_palette(palette)
 
     def caption(self) -> str:
         """Return the line below the map."""
@@ -106,19 +126,31 @@ class MapCard(Card):
                 MapMode.USE: MapWords.CAPTION_USE,
                 MapMode.BITS: MapWords.CAPTION_BITS,
             }
-            text = MapWords.WAITING if self.map.grid.is_empty else captions[self._mode]
-            self._caption.setText(text)
+            text = f"{captions[self._mode]} {MapWords.CAPTION_BARS}"
+            self._caption.setText(MapWords.WAITING if self.map.grid.is_empty else text)
+            self.map.setToolTip("")
             return
         grid = self.map.grid
         tier = monitor_phrases.TIER_ORDER[min(pointed.tier, 2)]
-        self._caption.setText(
-            monitor_phrases.pointed_expert(
-                layer=pointed.layer,
-                num_layers=grid.num_layers,
-                expert=pointed.expert,
-                num_experts=grid.num_experts,
-                tier=monitor_phrases.tier_place(tier, is_simulated=self._is_simulated),
-                bits=pointed.bits,
-                uses=pointed.uses,
-            )
+        text = monitor_phrases.pointed_expert(
+            layer=pointed.layer,
+            num_layers=grid.num_layers,
+            expert=pointed.expert,
+            num_experts=grid.num_experts,
+            tier=monitor_phrases.tier_place(tier, is_simulated=self._is_simulated),
+            bits=pointed.bits,
+            uses=pointed.uses,
         )
+        text = monitor_phrases.with_bytes(text, self._expert_bytes)
+        self._caption.setText(text)
+        self.map.setToolTip(text)
+
+    def _on_layer_pointed(self, layer: int) -> None:
+        if layer < 0:
+            self._on_pointed(None)
+            self.bars.setToolTip("")
+            return
+        grid = self.map.grid
+        text = monitor_phrases.pointed_layer(layer, grid.num_layers, grid.layer_hits(layer))
+        self._caption.setText(text)
+        self.bars.setToolTip(text)

@@ -166,12 +166,19 @@ class MonitorView(QWidget):
         telemetry = self._monitor.telemetry
         if telemetry.num_samples == self._drawn_sample or self.window().isMinimized():
             return
-        self._drawn_sample = telemetry.num_samples
         now_s = telemetry.now_s
-        self.map_card.show_map(telemetry.experts, is_simulated=self._monitor.is_device_simulated)
         bucket_s = telemetry.series_of(self._window_s).bucket_s
-        # While nothing moves, curves only wander to the left, which need not be smooth.
-        point = int(now_s // (bucket_s if telemetry.is_working else max(bucket_s, RESTING_DRAW_S)))
+        # While nothing moves, uses fade and curves wander to the left, which need not be smooth.
+        is_resting = not telemetry.is_working
+        point = int(now_s // (max(bucket_s, RESTING_DRAW_S) if is_resting else bucket_s))
+        if is_resting and point == self._drawn_point:
+            return
+        self._drawn_sample = telemetry.num_samples
+        self.map_card.show_map(
+            telemetry.experts,
+            is_simulated=self._monitor.is_device_simulated,
+            expert_bytes=self._monitor.expert_bytes,
+        )
         if point == self._drawn_point:
             return
         self._drawn_point = point

@@ -34,13 +34,25 @@ Type=Application
 Name={title}
 GenericName=Language models on this PC
 Comment={summary}
-Exec={program}
+Exec={program} %f
 Icon=larder
 Terminal=false
 Categories=Utility;Science;ArtificialIntelligence;
+MimeType=application/x-larder-model;
 Keywords=chat;model;AI;offline;
 StartupNotify=true
 StartupWMClass=larder
+"""
+_MIME = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<mime-info xmlns="http://www.freedesktop.org/standards/shared-mime-info">
+  <mime-type type="application/x-larder-model">
+    <comment>model prepared by {title}</comment>
+    <sub-class-of type="application/json"/>
+    <icon name="larder"/>
+    <glob pattern="larder-manifest.json" weight="90" case-sensitive="true"/>
+  </mime-type>
+</mime-info>
 """
 _README = """\
 {title} {version}
@@ -131,6 +143,11 @@ def desktop_entry(description: Description, program: str) -> str:
     return _DESKTOP.format(title=description.title, summary=description.summary, program=program)
 
 
+def mime_types(description: Description) -> str:
+    """What a prepared copy is known by: the one file that each of them has."""
+    return _MIME.format(title=description.title)
+
+
 def _desktop_files(description: Description, tree: Path, scratch: Path) -> None:
     """Icons, the menu's entry and a page to read."""
     share = tree / "share"
@@ -142,6 +159,9 @@ def _desktop_files(description: Description, tree: Path, scratch: Path) -> None:
     drawing.parent.mkdir(parents=True)
     shutil.copyfile(description.icon, drawing)
     entry = desktop_entry(description, "larder")
+    mime = share / "mime" / "packages" / "larder.xml"
+    mime.parent.mkdir(parents=True)
+    mime.write_text(mime_types(description), encoding="utf-8")
     (share / "applications").mkdir()
     (share / "applications" / "larder.desktop").write_text(entry, encoding="utf-8")
     text = _README.format(title=description.title, version=description.version)

@@ -13,6 +13,7 @@ _ONE_USE_MORE = bytes(
 )
 _A_LITTLE_LESS = bytes(max(0, value - 1) for value in range(256))
 _SAMPLES_PER_FADE = 12
+_HITS_KEPT = 0.98
 _LAYERS_PER_MOVE = 8
 """Of so many layers one exchanges experts between tiers with each sample."""
 _SWAPS_PER_SAMPLE = 2
@@ -36,6 +37,7 @@ class ScriptedExperts:
         ]
         self._use = bytearray(num_layers * num_experts)
         self._tier = bytearray(num_layers * num_experts)
+        self._hits = [[0.0, 0.0, 0.0] for _ in range(num_layers)]
         self._placed_for: PlacementPlan | None = None
         self._num_samples = 0
 
@@ -62,15 +64,21 @@ class ScriptedExperts:
             use=bytes(self._use),
             tier=bytes(self._tier),
             bits=bytes([STORED_BITS[plan.expert_format]]) * num_all,
+            layer_hits=bytes(
+                round(255 * number / (sum(hits) or 1.0)) for hits in self._hits for number in hits
+            ),
         )
 
     def _route(self, layer: int) -> None:
         """Use ``top_k`` experts, mostly liked ones; then let the likings drift."""
         liked = self._liked[layer]
+        self._hits[layer] = [_HITS_KEPT * number for number in self._hits[layer]]
         start = layer * self._num_experts
         for _ in range(self._top_k):
             at = start + liked[int(self._num_experts * self._random.random() ** 3)]
             self._use[at] = _ONE_USE_MORE[self._use[at]]
+            if self._placed_for is not None:
+                self._hits[layer][self._tier[at]] += 1.0
         for _ in range(_SWAPS_PER_SAMPLE):
             one, other = (int(self._num_experts * self._random.random()) for _ in range(2))
             liked[one], liked[other] = liked[other], liked[one]

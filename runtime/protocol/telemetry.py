@@ -8,8 +8,8 @@ from runtime.protocol.values import EnergyPart, TierCount, Value
 class ExpertMap(Value):
     """What each expert of each MoE layer is and does, one byte each, layer after layer.
 
-    All three have ``num_layers`` x ``num_experts`` bytes; ``tier`` and ``bits`` are empty where
-    they are as in the map before.
+    The first three have ``num_layers`` x ``num_experts`` bytes; ``tier`` and ``bits`` are empty
+    where they are as in the map before.
     """
 
     num_layers: int
@@ -20,6 +20,9 @@ class ExpertMap(Value):
     """0 VRAM, 1 RAM, 2 drive."""
     bits: bytes = b""
     """Stored bits of a weight, scales left out: 4, 8, 16 or 32."""
+    layer_hits: bytes = b""
+    """For each layer the parts of its look-ups in the last minute or so that VRAM, RAM and the
+    drive answered, three bytes in which 255 is all; of a layer without look-ups all are 0."""
 
 
 class NoteCode(enum.StrEnum):

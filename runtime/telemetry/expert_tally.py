@@ -13,11 +13,16 @@ IN_VRAM, IN_RAM, ON_DRIVE = range(3)
 FADE_S = 30.0
 """After so long an expert's uses count a third of what they did."""
 _MOST = 255
+_NUM_TIERS = 3
+_LEAST = 0.01
+"""A layer with fewer look-ups than this has faded away."""
 _STEPS_PER_DOUBLING = 16
 
 
 class ExpertTally:
     """Uses since the engine was made, and the hottest tier, of every expert of every MoE layer.
+
+    For each layer it counts too which tiers answered: where an expert lay when it was needed.
 
     Experts are numbered layer after layer: ``position x num_experts + expert``, where the position
     of a layer counts MoE layers alone.
@@ -32,12 +37,19 @@ class ExpertTally:
         self.bits = bits
         self.uses = array.array("Q", bytes(8 * num_layers * num_experts))
         self.tiers = bytearray([ON_DRIVE]) * (num_layers * num_experts)
+        self.layer_hits = array.array("Q", bytes(8 * _NUM_TIERS * num_layers))
 
     def note_uses(self, first: int, experts: Iterable[int]) -> None:
-        """Count one more use of some experts of the layer whose first expert has this number."""
-        uses = self.uses
+        """Count one more use of some experts of the layer whose first expert has this number.
+
+        Called before those that are missing are fetched.
+        """
+        uses, tiers, hits = self.uses, self.tiers, self.layer_hits
+        row = first // self.num_experts * _NUM_TIERS
         for expert in experts:
-            uses[first + expert] += 1
+            at = first + expert
+            uses[at] += 1
+            hits[row + tiers[at]] += 1
 
 
 class UseFader:
@@ -48,16 +60,21 @@ class UseFader:
 
     def __init__(self, tally: ExpertTally) -> None:
         self._tally = tally
-        self._before = _counts(tally)
+        self._before = _counts(tally.uses)
         self._faded = np.zeros(len(self._before), np.float32)
+        self._hits_before = _counts(tally.layer_hits)
+        self._faded_hits = np.zeros(len(self._hits_before), np.float32)
 
     def step(self, interval_s: float) -> ExpertMap:
         """Let an interval pass; return the complete map afterwards."""
         tally = self._tally
-        now = _counts(tally)
-        self._faded *= np.float32(math.exp(-interval_s / FADE_S))
+        now, hits_now = _counts(tally.uses), _counts(tally.layer_hits)
+        fading = np.float32(math.exp(-interval_s / FADE_S))
+        self._faded *= fading
         self._faded += (now - self._before).astype(np.float32)
-        self._before = now
+        self._faded_hits *= fading
+        self._faded_hits += (hits_now - self._hits_before).astype(np.float32)
+        self._before, self._hits_before = now, hits_now
         levels = np.rint(_STEPS_PER_DOUBLING * np.log2(1 + self._faded))
         return ExpertMap(
             num_layers=tally.num_layers,
@@ -65,9 +82,18 @@ class UseFader:
             use=np.minimum(levels, _MOST).astype(np.uint8).tobytes(),
             tier=bytes(tally.tiers),
             bits=bytes([tally.bits]) * len(now),
+            layer_hits=_parts(self._faded_hits.reshape(-1, _NUM_TIERS)),
         )
 
 
-def _counts(tally: ExpertTally) -> npt.NDArray[np.uint64]:
+def _parts(hits: npt.NDArray[np.float32]) -> bytes:
+    """Return which part of each row's sum its numbers are, in bytes."""
+    sums = hits.sum(axis=1, keepdims=True)
+    parts = np.divide(_MOST * hits, sums, out=np.zeros_like(hits), where=sums > _LEAST)
+    whole: npt.NDArray[np.uint8] = np.rint(parts).astype(np.uint8)
+    return whole.tobytes()
+
+
+def _counts(numbers: "array.array[int]") -> npt.NDArray[np.uint64]:
     """Return the counts of now as numbers of their own."""
-    return np.frombuffer(tally.uses, np.uint64).copy()
+    return np.frombuffer(numbers, np.uint64).copy()

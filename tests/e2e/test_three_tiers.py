@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -10,18 +11,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+from pytestqt.exceptions import TimeoutError as PatienceEnded
 from pytestqt.qtbot import QtBot
 
 from app.main import StartOptions
 from app.state.stages import Stage
 from app.views.monitor_view import MonitorView
+from app.views.rail import Page
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import Tier
 from tests.support.card_profile import write_card_profile
+from tests.support.picture_checks import problems
 from tests.support.tiers_on_screen import (
     drag_to,
     drive_curve_bytes,
@@ -35,6 +41,7 @@ from tests.support.window import ANSWER_MS, START_MS, WindowDriver
 QUESTION = "What is the capital of France?"
 STORY = "Write a long story about a cook and a cellar."
 MAX_TOKENS = 60
+SIZES = ((760, 520), (1100, 700), (1360, 850))
 ROOT = Path(__file__).resolve().parents[2]
 Record = Callable[[str, object], None]
 
@@ -147,8 +154,24 @@ def test_three_tiers_hold_their_parts_and_the_answer_is_that_of_the_processor(
     assert list(message.token_ids) == told["token_ids"]
 
 
-def test_monitor_shows_three_tiers_that_move_with_the_slider(window: WindowDriver) -> None:
+def wait_until_drawn_well(window: WindowDriver, view: QWidget) -> None:
+    """Wait until nothing on the screen is empty, cut, laid over another or too weak."""
+    found: list[str] = ["not looked at yet"]
+
+    def is_good() -> bool:
+        found[:] = problems(window.program.window, view)
+        return not found
+
+    with contextlib.suppress(PatienceEnded):
+        window.qtbot.waitUntil(is_good, timeout=START_MS)
+    assert found == []
+
+
+def test_monitor_shows_three_tiers_that_move_with_the_slider_and_a_kill(
+    window: WindowDriver,
+) -> None:
     view = open_monitor(window)
+    main = window.program.window
     slider = view.budgets.vram.slider
     before = experts_by_tier(window)
     window.send(STORY)
@@ -178,6 +201,20 @@ def test_monitor_shows_three_tiers_that_move_with_the_slider(window: WindowDrive
     )
     window.wait_for_answer()
     assert shown_by_tier(window, view)[Tier.VRAM] > after[Tier.VRAM]
+    for size in SIZES:
+        main.resize(*size)
+        wait_until_drawn_well(window, view)
+
+    for child in psutil.Process().children():
+        child.kill()
+    window.wait_for_stage(Stage.FAILED)
+    window.qtbot.waitUntil(lambda: main.notice.text() != "", timeout=START_MS)
+    main.show_page(Page.CHAT)
+    wait_until_drawn_well(window, window.program.chat_view)
+    window.program.session.restart_runtime()
+    window.wait_for_stage(Stage.READY)
+    assert main.notice.text() == ""
+    assert experts_by_tier(window)[Tier.VRAM] > 0
 
 
 @pytest.mark.usefixtures("slow_drive_profile")

@@ -19,6 +19,7 @@ from app.state.folders import demo_folder
 from app.state.licences import read_components
 from installers import cuts, demo, description, icons, licences, pack, wheels
 from installers.linux import deb, folder, libraries, onefile
+from runtime.inspect.manifest import MANIFEST_NAME
 
 import torch_build
 from console import ROOT
@@ -313,9 +314,35 @@ class TestOneFile:
 def test_desktop_entry_starts_the_program_without_a_terminal() -> None:
     text = folder.desktop_entry(description.read(), "/usr/bin/larder")
     lines = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-    assert lines["Exec"] == "/usr/bin/larder"
+    assert lines["Exec"] == "/usr/bin/larder %f"
     assert lines["Terminal"] == "false"
     assert "{" not in text
+
+
+def test_desktop_opens_a_prepared_copy_by_its_manifest(tmp_path: Path) -> None:
+    """The desktop's rules, as Qt reads them, give the file the type that the entry takes."""
+    made = description.read()
+    packages = tmp_path / "share" / "mime" / "packages"
+    packages.mkdir(parents=True)
+    (packages / "larder.xml").write_text(folder.mime_types(made), encoding="utf-8")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in (MANIFEST_NAME, "config.json"):
+        (copy / name).write_text("{}", encoding="utf-8")
+    code = (
+        "import sys; from PySide6.QtCore import QMimeDatabase\n"
+        "for path in sys.argv[1:]: print(QMimeDatabase().mimeTypeForFile(path).name())"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(copy / MANIFEST_NAME), str(copy / "config.json")],
+        env={**os.environ, "XDG_DATA_DIRS": f"{tmp_path}/share", "XDG_DATA_HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout.split()
+    entry = folder.desktop_entry(made, "larder")
+    assert f"MimeType={found[0]};" in entry
+    assert found[1] == "application/json"
 
 
 def test_package_names_the_systems_packages_of_what_is_asked_for() -> None:

@@ -245,7 +245,12 @@ _SAMPLE = TelemetrySample(
     energy=[EnergyPart(source="nvml:0", joules=1.5, is_measured=True)],
     hints=HintCount(useful=3, late=2, wasted=1),
     experts=ExpertMap(
-        num_layers=1, num_experts=2, use=bytes([0, 255]), tier=bytes([0, 2]), bits=bytes([16, 4])
+        num_layers=1,
+        num_experts=2,
+        use=bytes([0, 255]),
+        tier=bytes([0, 2]),
+        bits=bytes([16, 4]),
+        layer_hits=bytes([128, 102, 25]),
     ),
     notes=[
         RuntimeNote(code=NoteCode.EXPERTS_LOADED, parameters={"num_experts": 2, "seconds": 0.5}),

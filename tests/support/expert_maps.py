@@ -15,7 +15,7 @@ def some_expert_map(
 ) -> ExpertMap:
     """Return a map in which the most used experts of each layer lie in VRAM, the next in RAM."""
     draw = random.Random(seed)
-    use, tier, bits = bytearray(), bytearray(), bytearray()
+    use, tier, bits, hits = bytearray(), bytearray(), bytearray(), bytearray()
     for _ in range(num_layers):
         levels = [
             min(255, max(0, round(170 * (1 - rank / num_experts) ** 1.5 + draw.gauss(0, 6))))
@@ -34,6 +34,11 @@ def some_expert_map(
         for rank, expert in enumerate(order):
             row_use[expert] = levels[rank]
             row_tier[expert] = places[rank]
+        in_tier = [
+            sum(levels[rank] for rank in range(num_experts) if places[rank] == tier_index)
+            for tier_index in range(3)
+        ]
+        hits += bytes(round(255 * part / (sum(in_tier) or 1)) for part in in_tier)
         use += row_use
         tier += row_tier
         bits += bytes([4 if place == 2 else 8 for place in row_tier])
@@ -43,4 +48,5 @@ def some_expert_map(
         use=bytes(use),
         tier=bytes(tier),
         bits=bytes(bits),
+        layer_hits=bytes(hits),
     )

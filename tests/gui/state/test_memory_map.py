@@ -57,6 +57,15 @@ def test_monitor_knows_both_memories_once_something_was_measured(
         assert ram.parts[MemoryKind.OTHERS] == 8 * GIB
         assert vram.parts[MemoryKind.EXPERTS] == 5 * GIB
         assert vram.total_bytes == 12 * GIB
+        assert stage.monitor.expert_bytes > 0
+    finally:
+        stage.close()
+
+
+def test_monitor_without_a_model_knows_no_expert(qtbot: QtBot, tmp_path: Path) -> None:
+    stage = ready_stage(tmp_path, is_loaded=False)
+    try:
+        assert stage.monitor.expert_bytes == 0
     finally:
         stage.close()
 

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from app.state.chat_titles import MAX_TITLE_LENGTH, title_of
 from app.state.chat_values import AnswerEnd, Message
-from app.state.folders import app_folders, demo_folder, same_folder
+from app.state.folders import PREPARED_FILE, app_folders, demo_folder, model_place, same_folder
 from app.state.growing_answer import GrowingAnswer
 from app.state.progress import ProgressKind, ProgressMeter
 from app.state.stages import Stage, StageFacts, stage_of
 from app.state.thinking import ThoughtSplit, split_thinking
+from runtime.inspect.manifest import MANIFEST_NAME
 from runtime.protocol.chat import Role
 
 
@@ -172,3 +173,11 @@ class TestGrowingAnswer:
         assert ended.text == "".join(text for text, _, _ in pieces)
         assert ended.thinking == "".join(thinking for _, thinking, _ in pieces)
         assert list(ended.token_ids) == [item for _, _, ids in pieces for item in ids]
+
+
+def test_file_of_a_prepared_copy_stands_for_its_folder(tmp_path: Path) -> None:
+    assert PREPARED_FILE == MANIFEST_NAME
+    copy = tmp_path / "Qwen3-30B-A3B-q4"
+    assert model_place(str(copy / MANIFEST_NAME)) == str(copy)
+    assert model_place(str(copy)) == str(copy)
+    assert model_place("") == ""

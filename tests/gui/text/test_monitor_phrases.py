@@ -40,6 +40,22 @@ def test_pointed_expert_is_named_in_words() -> None:
     assert line == "layer 1 of 1 · expert 1 of 1 · drive · not used in the last minute"
 
 
+def test_bytes_of_an_expert_are_told_where_they_are_known() -> None:
+    assert plain(monitor_phrases.with_bytes("expert 1", 3 << 20)) == "expert 1 · 3 MiB"
+    assert monitor_phrases.with_bytes("expert 1", 0) == "expert 1"
+
+
+def test_hits_of_a_layer_are_told_in_words() -> None:
+    line = monitor_phrases.pointed_layer(11, 48, (0.41, 0.55, 0.04))
+    assert plain(line) == "layer 12 of 48 · VRAM 41 % · RAM 55 % · drive 4 %"
+    line = monitor_phrases.pointed_layer(0, 48, (0.0, 0.0, 0.0))
+    assert line == "layer 1 of 48 · not used in the last minute"
+    said = monitor_phrases.bars_described([(1.0, 0.0, 0.0), (0.5, 0.2, 0.3)])
+    assert plain(said) == "Layer 2 reads most from the drive: 30 % of its look-ups."
+    assert monitor_phrases.bars_described([(1.0, 0.0, 0.0)]) == "No layer reads from the drive."
+    assert monitor_phrases.bars_described([]) == "No layer reads from the drive."
+
+
 def test_map_is_described_by_its_tiers() -> None:
     text = monitor_phrases.map_described((1200, 0, 5), is_simulated=True)
     assert text == "Experts: VRAM (simulated) 1,200, drive 5"

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QImage
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QColor, QImage, QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -164,6 +164,38 @@ def test_monitor_modes_redraw_the_map(view: MonitorView, stage: MonitorStage) ->
     QTest.keyClick(view.map_card.map, Qt.Key.Key_Right)
     assert plain(view.map_card.caption()).startswith("layer 1 of 48 · expert ")
     assert "VRAM (simulated)" in view.map_card.caption()
+    assert "MiB" in view.map_card.caption()
+    assert view.map_card.map.toolTip() == view.map_card.caption()
+
+
+def test_monitor_bars_say_which_tiers_answered_a_layer(
+    view: MonitorView, stage: MonitorStage, qtbot: QtBot
+) -> None:
+    stage.play(1)
+    view.show()
+    bars = view.map_card.bars
+    assert "of its look-ups" in bars.accessibleDescription()
+    colours = {QColor(bars.image().pixel(x, 3)).name().upper() for x in range(bars.width())}
+    assert colours == {LIGHT.vram.upper(), LIGHT.ram.upper(), LIGHT.drive.upper()}
+    QTest.keyClick(bars, Qt.Key.Key_Down)
+    QTest.keyClick(bars, Qt.Key.Key_Down)
+    said = plain(view.map_card.caption())
+    assert said.startswith("layer 2 of 48 · VRAM ")
+    assert "drive" in said
+    assert bars.toolTip() == view.map_card.caption()
+    counts = PaintCounts(bars)
+    place = QPointF(5, bars.height() - 2)
+    none = Qt.MouseButton.NoButton
+    how = (none, none, Qt.KeyboardModifier.NoModifier)
+    bars.mouseMoveEvent(QMouseEvent(QEvent.Type.MouseMove, place, place, *how))
+    assert plain(view.map_card.caption()).startswith("layer 48 of 48")
+    qtbot.waitUntil(lambda: counts.take() > 0)
+    bars.leaveEvent(None)  # type: ignore[arg-type]
+    assert "Each row is a layer" in view.map_card.caption()
+    QTest.keyClick(bars, Qt.Key.Key_Left)
+    assert "Each row is a layer" in view.map_card.caption()
+    view.show_palette(DARK)
+    assert QColor(bars.image().pixel(0, 3)).name().upper() == DARK.vram.upper()
 
 
 def test_monitor_notes_are_told_with_the_time(view: MonitorView, stage: MonitorStage) -> None:

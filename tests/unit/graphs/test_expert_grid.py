@@ -97,3 +97,20 @@ def test_grid_sorted_is_a_permutation_that_never_rises_within_a_band(
         for group in range(3):
             levels = picture[layer][groups == group] % NUM_LEVELS
             assert np.all(np.diff(levels) <= 0)
+
+
+def test_grid_hits_of_layers_are_parts_and_bars() -> None:
+    grid = ExpertGrid()
+    use = bytes(6)
+    hits = bytes([128, 64, 64, 0, 0, 0, 0, 0, 255])
+    assert grid.take(
+        ExpertMap(num_layers=3, num_experts=2, use=use, tier=use, bits=use, layer_hits=hits)
+    )
+    assert grid.layer_hits(0) == (0.5, 0.25, 0.25)
+    assert grid.layer_hits(1) == (0.0, 0.0, 0.0)
+    assert grid.hit_pixels((1, 2, 3, 4), 4).tolist() == [[1, 1, 2, 3], [4] * 4, [3] * 4]
+    other = bytes([0, 255, 0]) + hits[3:]
+    assert grid.take(
+        ExpertMap(num_layers=3, num_experts=2, use=use, tier=use, bits=use, layer_hits=other)
+    )
+    assert grid.hit_pixels((1, 2, 3, 4), 2).tolist()[0] == [2, 2]

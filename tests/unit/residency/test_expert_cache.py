@@ -38,6 +38,7 @@ class Bench:
     store: DictionaryStore
     ledger: Ledger
     counters: Counters
+    tally: ExpertTally
 
 
 def make_bench(
@@ -52,7 +53,7 @@ def make_bench(
     counters = Counters()
     tally = ExpertTally(len(MOE_LAYERS), NUM_EXPERTS, 32)
     cache = ExpertCache(store, shape, ledger, Books(counters, tally), kind)
-    return Bench(cache, store, ledger, counters)
+    return Bench(cache, store, ledger, counters, tally)
 
 
 def use(cache: ExpertCache, layer: int, experts: Sequence[int]) -> list[int]:
@@ -97,6 +98,8 @@ def test_expert_cache_any_requests_slots_hold_the_right_experts(
         assert sum(cache.slots_per_layer) == sum(slots)
     added = bench.counters.since(before)
     assert added.expert_hits + added.expert_misses == num_asked
+    in_vram, in_ram, on_drive = (sum(bench.tally.layer_hits[tier::3]) for tier in range(3))
+    assert (in_vram, in_ram, on_drive) == (0, added.expert_hits, added.expert_misses)
     assert added.expert_hit_bytes == added.expert_hits * RECORD_BYTES
     assert added.expert_miss_bytes == added.expert_misses * RECORD_BYTES
     assert bench.store.num_bytes_read == filled_bytes + added.expert_miss_bytes

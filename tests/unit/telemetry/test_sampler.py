@@ -6,7 +6,7 @@ from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.plan import MemoryPart
 from runtime.protocol.telemetry import NoteCode, RateLimits, RuntimeNote
 from runtime.protocol.values import Tier
-from runtime.telemetry.expert_tally import IN_RAM, ON_DRIVE, ExpertTally
+from runtime.telemetry.expert_tally import IN_RAM, IN_VRAM, ON_DRIVE, ExpertTally
 from runtime.telemetry.recorder import Counters
 from runtime.telemetry.sampler import Gauges, NoteBox, Sampler
 
@@ -120,6 +120,27 @@ def test_sampler_expert_map_shows_uses_on_a_log_scale_that_fade() -> None:
     assert list(fresh.tier) == [ON_DRIVE] * 6 + [IN_RAM, ON_DRIVE]
     assert list(fresh.bits) == [16] * 8
     assert 0 < later.use[6] < fresh.use[6]
+
+
+def test_sampler_layer_hits_say_which_tiers_answered_of_late() -> None:
+    bench = Bench()
+    sampler = bench.sampler()
+    bench.tally.note_uses(4, [1])
+    bench.tally.tiers[4:6] = bytes([IN_VRAM, IN_RAM])
+    for _ in range(3):
+        bench.tally.note_uses(4, [0])
+    bench.tally.note_uses(4, [1])
+
+    fresh = sampler.sample(0.0).experts
+    resting = sampler.sample(1.0).experts
+    long_ago = sampler.sample(600.0).experts
+
+    assert fresh is not None
+    assert resting is not None
+    assert long_ago is not None
+    assert list(fresh.layer_hits) == [0, 0, 0, 153, 51, 51]
+    assert resting.layer_hits == fresh.layer_hits
+    assert list(long_ago.layer_hits) == [0] * 6
 
 
 def test_sampler_expert_used_without_end_stays_within_a_byte() -> None:
