@@ -12,6 +12,7 @@ from runtime.cli.models import absolute
 from runtime.cli.output import tell
 from runtime.cli.screen import ProgressLine, print_rows, safe_text, size_text
 from runtime.errors import LarderError
+from runtime.hardware.profile import MACHINE_FILE
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.machine import (
     DeviceReport,
@@ -40,11 +41,15 @@ _ROOT = Path(__file__).resolve().parents[2]
 def doctor(client: Client, options: argparse.Namespace) -> int:
     """Print what this PC has, each figure with how it was found."""
     kept = find_folders()
-    line = ProgressLine("measuring memory and drives, a second or two")
+    line = ProgressLine("measuring memory and drives, a few seconds at the first time")
     line.tell()
     try:
         machine = client.ask(
-            DescribeMachine(request_id=client.new_id(), folders=_doctor_folders(options, kept)),
+            DescribeMachine(
+                request_id=client.new_id(),
+                folders=_doctor_folders(options, kept),
+                is_thorough=True,
+            ),
             MachineDescribed,
         ).machine
     finally:
@@ -123,14 +128,20 @@ def _machine_rows(machine: MachineReport) -> Iterator[tuple[str, ...]]:
     yield ("kernels", machine.kernels, "")
     yield ("RAM", *_size(machine.ram_total))
     yield ("RAM free", *_size(machine.ram_available))
+    if machine.ram_reclaimable is not None:
+        size, method = _size(machine.ram_reclaimable)
+        yield ("RAM in cache", f"{size}, given up when memory is wanted", method)
     if machine.ram_limit is not None:
         yield ("RAM limit", *_size(machine.ram_limit))
+    for limit in machine.ram_limits:
+        if limit != machine.ram_limit:
+            yield ("RAM limit too", f"{size_text(limit.value)}, not the tightest", limit.method)
     if machine.ram_read_bytes_per_s is not None:
         yield ("RAM reads", *_rate(machine.ram_read_bytes_per_s))
     else:
         yield ("RAM reads", "not measured", "needs the native extension")
     for device in machine.devices:
-        yield from _device_rows(device)
+        yield from device_rows(device)
     if not machine.devices:
         yield ("GPU", "none found", "NVML, amdgpu")
     for drive in machine.drives:
@@ -139,9 +150,13 @@ def _machine_rows(machine: MachineReport) -> Iterator[tuple[str, ...]]:
     yield ("energy", measured or "nothing measures it", "" if measured else "answers: estimated")
     if machine.profile:
         yield ("profile", machine.profile, "figures above are this file's where it states them")
+    else:
+        place = find_folders().settings / MACHINE_FILE
+        yield ("profile", "none", f"{place} may state other figures")
 
 
-def _device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
+def device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
+    """Yield what is told of a card, who holds it included."""
     notes = (device.note, "simulated" if device.is_simulated else "")
     yield (
         device.device,
@@ -151,6 +166,13 @@ def _device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
         ),
         ", ".join(filter(None, notes)),
     )
+    for holder in device.held_by:
+        held = "size not told" if holder.held_bytes is None else size_text(holder.held_bytes)
+        held = f"{safe_text(holder.name)} ({holder.process_id}), {held}"
+        yield (f"{device.device} held by", held, "NVML")
+    if device.shared_bytes:
+        shared = f"{size_text(device.shared_bytes)} of the RAM, counted as RAM alone"
+        yield (f"{device.device} may use", shared, "amdgpu")
     if device.link_bytes_per_s is not None:
         yield (f"{device.device} link", *_rate(device.link_bytes_per_s))
     else:
@@ -172,6 +194,13 @@ def _drive_rows(drive: DriveReport) -> Iterator[tuple[str, ...]]:
         yield ("drive reads", *_rate(drive.read_bytes_per_s))
     else:
         yield ("drive reads", "not measured", "needs a folder with a large file")
+    if drive.depth_rates:
+        depths = ", ".join(
+            f"{rate.num_at_once}: {size_text(rate.bytes_per_s)}/s" for rate in drive.depth_rates
+        )
+        yield ("drive at once", depths, "uncached reads, so many at once; the least ever measured")
+    if drive.temperature_c is not None:
+        yield ("drive is at", f"{drive.temperature_c:.0f} °C", "sensor of the drive")
     if drive.is_direct is not None:
         yield (
             "drive cache",
@@ -181,8 +210,24 @@ def _drive_rows(drive: DriveReport) -> Iterator[tuple[str, ...]]:
 
 
 def _size(figure: Measured) -> tuple[str, str]:
-    return size_text(figure.value), figure.method
+    return size_text(figure.value), _method(figure)
+
+
+def _method(figure: Measured) -> str:
+    """Return how a figure was found, and how long ago where it was kept."""
+    if figure.age_s is None:
+        return figure.method
+    return f"{figure.method}, {age_text(figure.age_s)}"
+
+
+def age_text(age_s: float) -> str:
+    """For example ``just now``, ``20 minutes ago``, ``3 days ago``."""
+    for unit_s, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        number = int(age_s // unit_s)
+        if number:
+            return f"{number} {unit}{'s' if number > 1 else ''} ago"
+    return "just now"
 
 
 def _rate(figure: Measured) -> tuple[str, str]:
-    return f"{size_text(figure.value)}/s", figure.method
+    return f"{size_text(figure.value)}/s", _method(figure)

@@ -21,9 +21,10 @@ from runtime.cli.failure import (
 )
 from runtime.cli.output import open_missing_streams, run_writing, tell
 from runtime.cli.screen import use_forgiving_streams
+from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.messages import CommandFailed
-from runtime.service.folders import find_folders
+from runtime.service.folders import find_folders, use_stated_machine
 from runtime.service.guard import run_guarded
 from runtime.service.log import ErrorLog, logging_to, open_log
 from runtime.service.parentage import die_with_input, die_with_parent
@@ -31,7 +32,6 @@ from runtime.service.version import runtime_version
 from runtime.service.workshop import WorkshopOptions, make_service
 
 DEBUG_VARIABLE = "LARDER_DEBUG"
-MACHINE_VARIABLE = "LARDER_MACHINE"
 
 
 def run_program(arguments: Sequence[str] | None = None) -> int:
@@ -52,6 +52,8 @@ def run_program(arguments: Sequence[str] | None = None) -> int:
         die_with_input()
     if getattr(options, "machine", None) is not None:
         os.environ[MACHINE_VARIABLE] = os.path.abspath(options.machine)  # noqa: PTH100
+    else:
+        use_stated_machine(os.environ)
     with contextlib.ExitStack() as log:
         return _run_guarded(options, _open_log(log))
 

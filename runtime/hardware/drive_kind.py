@@ -1,4 +1,4 @@
-"""What kind of drive a folder lies on, by the files of Linux; unknown elsewhere."""
+"""What kind of drive a folder lies on and how warm it is, by the files of Linux; else unknown."""
 
 import os
 from pathlib import Path
@@ -19,6 +19,25 @@ def drive_kind(
         return DriveKind.NETWORK
     number = _device_number(Path(folder).absolute())
     return DriveKind.UNKNOWN if number is None else _kind_of(number, files or SystemFiles())
+
+
+def drive_temperature(
+    folder: str | os.PathLike[str], files: SystemFiles | None = None
+) -> float | None:
+    """Return how warm the drive of a folder is in degrees Celsius, None where nothing tells."""
+    files = files or SystemFiles()
+    number = _device_number(Path(folder).absolute())
+    if number is None:
+        return None
+    # The drive of a partition stands one folder up. A sensor lies beside its controller (NVMe)
+    # or below it (SATA).
+    for place in (f"/sys/dev/block/{number}", f"/sys/dev/block/{number}/.."):
+        for sensors in (f"{place}/device", f"{place}/device/hwmon"):
+            for entry in files.folders(sensors, "hwmon*"):
+                told = files.number(f"{sensors}/{entry}/temp1_input")
+                if told is not None:
+                    return told / 1000
+    return None
 
 
 def _device_number(path: Path) -> str | None:

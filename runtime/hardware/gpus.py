@@ -1,16 +1,19 @@
 """Graphics cards, as far as the system tells without a graphics library of its own."""
 
+import os
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import psutil
 
 from runtime.hardware.system_files import SystemFiles
-from runtime.protocol.machine import DeviceReport, Measured
+from runtime.protocol.machine import DeviceReport, Measured, MemoryHolder
 
 VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
 """CUDA's own list of the cards that a process sees, which also numbers them anew."""
 _AMD_VENDOR = "0x1002"
 _TRANSFERS_PER_CLOCK = 2
+_MAX_HOLDERS = 16
 
 
 def read_gpus(files: SystemFiles, env: Mapping[str, str]) -> list[DeviceReport]:
@@ -99,7 +102,42 @@ def _nvidia_card(index: int, number: int) -> DeviceReport:
         free_bytes=int(memory.free),
         read_bytes_per_s=_read_rate(handle),
         note="NVML",
+        held_by=_holders(handle),
     )
+
+
+def _holders(handle: object) -> list[MemoryHolder]:
+    """Return the programs on a card, the largest first; this process is not another one."""
+    import pynvml
+
+    held: dict[int, int | None] = {}
+    for name in (
+        "nvmlDeviceGetComputeRunningProcesses",
+        "nvmlDeviceGetGraphicsRunningProcesses",
+    ):
+        try:
+            for process in getattr(pynvml, name)(handle):
+                held[int(process.pid)] = process.usedGpuMemory
+        except (pynvml.NVMLError, AttributeError):
+            continue
+    held.pop(os.getpid(), None)
+    holders = [
+        MemoryHolder(
+            name=_process_name(number),
+            process_id=number,
+            held_bytes=None if num_bytes is None else int(num_bytes),
+        )
+        for number, num_bytes in held.items()
+    ]
+    return sorted(holders, key=lambda holder: -(holder.held_bytes or 0))[:_MAX_HOLDERS]
+
+
+def _process_name(number: int) -> str:
+    try:
+        return psutil.Process(number).name()
+    except (psutil.Error, ValueError):
+        # Of another person, or of another container.
+        return f"process {number}"
 
 
 def _read_rate(handle: object) -> Measured | None:
@@ -135,6 +173,7 @@ def _amd_cards(files: SystemFiles) -> list[DeviceReport]:
                 total_bytes=total,
                 free_bytes=max(0, total - used),
                 note="amdgpu",
+                shared_bytes=files.number(f"{folder}/mem_info_gtt_total") or 0,
             )
         )
     return cards

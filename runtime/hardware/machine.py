@@ -10,10 +10,10 @@ import msgspec
 from runtime.hardware.cards import cards_path, kept_cards, with_seen
 from runtime.hardware.drives import drive_of
 from runtime.hardware.engine_build import torch_cuda_version
-from runtime.hardware.gpus import mark_used, read_gpus
+from runtime.hardware.gpus import mark_used, noted, read_gpus
 from runtime.hardware.memory import host_memory, read_memory
 from runtime.hardware.processor import read_processor
-from runtime.hardware.profile import MachineProfile, profile_of
+from runtime.hardware.profile import MachineProfile, StatedCard, profile_of
 from runtime.hardware.rates import RAM, RateCache, drive_key, link_key
 from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
@@ -50,6 +50,8 @@ def describe_machine(
         ram_total=memory.total,
         ram_available=memory.available,
         ram_limit=memory.limit,
+        ram_reclaimable=memory.reclaimable,
+        ram_limits=list(memory.limits),
         ram_read_bytes_per_s=rates.rate(RAM) if rates else None,
         devices=_gpus(files, env, rates),
         drives=[drive for folder in folders if (drive := _drive_report(folder, rates))],
@@ -65,12 +67,14 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
     do not.
     """
     total, available, limit = report.ram_total, report.ram_available, report.ram_limit
+    limits = report.ram_limits
     if profile.ram_total_bytes is not None:
         total = _stated(profile.ram_total_bytes)
-        limit = None
+        limit, limits = None, []
         available = min(available, total, key=lambda measured: measured.value)
     if profile.ram_limit_bytes is not None:
         limit = _stated(profile.ram_limit_bytes)
+        limits = [limit]
         available = min(available, limit, key=lambda measured: measured.value)
     if profile.ram_available_bytes is not None:
         available = _stated(profile.ram_available_bytes)
@@ -82,10 +86,12 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
         ram_total=total,
         ram_available=available,
         ram_limit=limit,
+        ram_limits=limits,
         ram_read_bytes_per_s=_stated_or(profile.ram_read_bytes_per_s, report.ram_read_bytes_per_s),
         num_physical_cores=report.num_physical_cores if cores is None else cores,
         num_logical_cores=report.num_logical_cores if cores is None else cores,
-        devices=mark_used(_simulated(profile), "") or report.devices,
+        instruction_set=profile.instruction_set or report.instruction_set,
+        devices=mark_used(_simulated(profile), "") or _with_cards(report.devices, profile),
         drives=[_profiled_drive(drive, profile) for drive in report.drives],
         profile=profile.path,
     )
@@ -133,6 +139,29 @@ def _simulated(profile: MachineProfile) -> list[DeviceReport]:
         )
         for item in profile.devices
     ]
+
+
+def _with_cards(devices: list[DeviceReport], profile: MachineProfile) -> list[DeviceReport]:
+    """Return this PC's own cards with what the profile states of them."""
+    stated = {card.device: card for card in profile.cards}
+    return [_with_card(device, stated.get(device.device)) for device in devices]
+
+
+def _with_card(device: DeviceReport, card: StatedCard | None) -> DeviceReport:
+    if card is None:
+        return device
+    total = device.total_bytes if card.total_bytes is None else card.total_bytes
+    free = device.free_bytes if card.free_bytes is None else card.free_bytes
+    return noted(
+        msgspec.structs.replace(
+            device,
+            total_bytes=total,
+            free_bytes=min(free, total),
+            link_bytes_per_s=_stated_or(card.link_bytes_per_s, device.link_bytes_per_s),
+            read_bytes_per_s=_stated_or(card.read_bytes_per_s, device.read_bytes_per_s),
+        ),
+        _METHOD,
+    )
 
 
 def _profiled_drive(drive: DriveReport, profile: MachineProfile) -> DriveReport:

@@ -8,6 +8,7 @@ import psutil
 
 from runtime.hardware.control_group import memory_limit
 from runtime.hardware.system_files import SystemFiles
+from runtime.hardware.windows_memory import Kernel32, commit_room, job_limit, windows_kernel
 from runtime.protocol.machine import Measured
 
 
@@ -21,11 +22,18 @@ class HostMemory:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """Total, available now, and a limit below the total if one really applies."""
+    """Total, available now, what of that is cache, and all limits that were found."""
 
     total: Measured
     available: Measured
-    limit: Measured | None
+    reclaimable: Measured | None
+    limits: tuple[Measured, ...]
+    """The tightest first. One of the total or more limits nothing, and is not the ``limit``."""
+
+    @property
+    def limit(self) -> Measured | None:
+        """The tightest limit below the total, if one really applies."""
+        return next((limit for limit in self.limits if limit.value < self.total.value), None)
 
 
 def host_memory() -> HostMemory:
@@ -34,27 +42,54 @@ def host_memory() -> HostMemory:
     return HostMemory(total_bytes=memory.total, available_bytes=memory.available)
 
 
-def read_memory(host: HostMemory, files: SystemFiles) -> MemoryFacts:
-    """Return the RAM facts of this process on a host."""
+def read_memory(
+    host: HostMemory, files: SystemFiles, kernel: Kernel32 | None = None
+) -> MemoryFacts:
+    """Return the RAM facts of this process on a host; ``kernel`` is that of Windows, if it is."""
+    kernel = kernel or windows_kernel()
     available, method = host.available_bytes, "psutil available"
-    limit: Measured | None = None
+    limits: list[Measured] = []
     group = memory_limit(files)
-    if group is not None and group.limit_bytes < host.total_bytes:
-        limit = Measured(value=group.limit_bytes, method=group.method)
-        if group.room_bytes < available:
+    if group is not None:
+        limits.append(Measured(value=group.limit_bytes, method=group.method))
+        if group.room_bytes < available and group.limit_bytes < host.total_bytes:
             available, method = group.room_bytes, f"{group.method} minus used"
-    commit = _commit_room(files)
+    commit = _commit_room(files) if kernel is None else commit_room(kernel)
     if commit is not None and commit < available:
         available, method = commit, "commit limit minus committed"
+    job = None if kernel is None else job_limit(kernel)
     address_space = _address_space_bytes()
-    if address_space is not None and address_space < (limit.value if limit else host.total_bytes):
-        limit = Measured(value=address_space, method="address space limit of this process")
-        available = min(available, address_space)
+    for limit, name in (
+        (job, "job object of this process"),
+        (address_space, "address space limit of this process"),
+    ):
+        if limit is not None:
+            limits.append(Measured(value=limit, method=name))
+            available = min(available, limit)
+    if is_in_wsl(files):
+        limits.append(Measured(value=host.total_bytes, method="WSL: memory in .wslconfig"))
     return MemoryFacts(
         total=Measured(value=host.total_bytes, method="psutil total"),
         available=Measured(value=available, method=method),
-        limit=limit,
+        reclaimable=_reclaimable(files),
+        limits=tuple(sorted(limits, key=lambda limit: limit.value)),
     )
+
+
+def is_in_wsl(files: SystemFiles) -> bool:
+    """Whether this system is a guest of Windows, which gives it a part of the PC's memory."""
+    return "microsoft" in files.text("/proc/sys/kernel/osrelease").lower()
+
+
+def _reclaimable(files: SystemFiles) -> Measured | None:
+    """Return the cache that the system gives up when memory is wanted; None if not told."""
+    table = files.table("/proc/meminfo")
+    if "Cached" not in table:
+        return None
+    # Memory of shared files counts as cache there, and cannot be given up.
+    cache = table["Cached"] - table.get("Shmem", 0)
+    cache += table.get("Buffers", 0) + table.get("SReclaimable", 0)
+    return Measured(value=max(0, cache) * 1024, method="meminfo, cache of files")
 
 
 def _commit_room(files: SystemFiles) -> int | None:

@@ -105,3 +105,15 @@ def _windows_instruction_set() -> str:
         return "avx512" if has(_WINDOWS_AVX512) else "avx2" if has(_WINDOWS_AVX2) else "x86-64"
     else:  # noqa: RET505 (the type checker looks at one system at a time)
         return platform.machine().lower() or "unknown"
+
+
+def last_cache_bytes(files: SystemFiles) -> int:
+    """Return the size of the largest cache of the first processor, 0 if it is not told."""
+    folder = "/sys/devices/system/cpu/cpu0/cache"
+    units = {"K": 1 << 10, "M": 1 << 20}
+    sizes = [0]
+    for entry in files.folders(folder, "index*"):
+        text = files.text(f"{folder}/{entry}/size").strip()
+        if text[:-1].isdecimal() and text[-1:] in units:
+            sizes.append(int(text[:-1]) * units[text[-1]])
+    return max(sizes)

@@ -1,6 +1,7 @@
-"""Machine profiles: a file that pretends totals, free amounts, speeds and an accelerator.
+"""Machine profiles: a file that states totals, free amounts, speeds and an accelerator.
 
-``LARDER_MACHINE`` names the file. Its fields are described in ``docs/machine-profiles.md``.
+``LARDER_MACHINE`` names the file; without it, one that lies among the settings counts. Its fields
+are described in ``docs/machine-profiles.md``.
 """
 
 import dataclasses
@@ -15,6 +16,8 @@ from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
 
 MACHINE_VARIABLE = "LARDER_MACHINE"
+MACHINE_FILE = "machine.json"
+"""Name of the profile among the settings."""
 _MAX_FILE_BYTES = 1024 * 1024
 _MAX_DEVICES = 16
 _GIB = 1024**3
@@ -33,6 +36,17 @@ class SimulatedDevice:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StatedCard:
+    """What a profile states of a card that is there; None leaves the card's own figure."""
+
+    device: str
+    total_bytes: int | None
+    free_bytes: int | None
+    link_bytes_per_s: float | None
+    read_bytes_per_s: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MachineProfile:
     """What a profile states; None leaves this PC's own figure."""
 
@@ -46,6 +60,8 @@ class MachineProfile:
     drive_read_bytes_per_s: float | None = None
     drive_most_bytes_per_s: float | None = None
     num_physical_cores: int | None = None
+    instruction_set: str = ""
+    cards: tuple[StatedCard, ...] = ()
     devices: tuple[SimulatedDevice, ...] = ()
 
 
@@ -79,6 +95,8 @@ def load_profile(path: str) -> MachineProfile:
         drive_read_bytes_per_s=drive.gb_per_s("read_gb_per_s"),
         drive_most_bytes_per_s=drive.gb_per_s("most_gb_per_s"),
         num_physical_cores=top.count("num_physical_cores"),
+        instruction_set=top.text("instruction_set"),
+        cards=tuple(_card(section, index) for index, section in enumerate(top.sections("cards"))),
         devices=tuple(
             _device(section, index) for index, section in enumerate(top.sections("devices"))
         ),
@@ -90,6 +108,21 @@ def load_profile(path: str) -> MachineProfile:
     _refuse_more("drive.free_gib", profile.drive_free_bytes, profile.drive_total_bytes)
     _refuse_faster_reads(profile)
     return profile
+
+
+def _card(section: "_Section", index: int) -> StatedCard:
+    card = StatedCard(
+        device=section.text("device"),
+        total_bytes=section.gib("total_gib"),
+        free_bytes=section.gib("free_gib"),
+        link_bytes_per_s=section.gb_per_s("link_gb_per_s"),
+        read_bytes_per_s=section.gb_per_s("read_gb_per_s"),
+    )
+    section.refuse_unknown()
+    if not card.device:
+        _refuse(f"cards[{index}].device", "missing", "its name, for example cuda:0")
+    _refuse_more(f"cards[{index}].free_gib", card.free_bytes, card.total_bytes)
+    return card
 
 
 def _device(section: "_Section", index: int) -> SimulatedDevice:

@@ -3,12 +3,14 @@
 import dataclasses
 import json
 import math
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from runtime.hardware.kept_file import kept_text, replace_file
 from runtime.protocol.machine import Measured
 
-RAM = "ram"
+RAM = "ram beyond caches"
 _MAX_METHOD_CHARACTERS = 200
 
 
@@ -30,13 +32,33 @@ class RateCache:
     """
 
     path: Path
+    now_s: Callable[[], float] = time.time
+    """Seconds of the calendar: ages outlive a process."""
 
     def rate(self, key: str) -> Measured | None:
-        """Return a kept rate, None if it was never measured."""
-        return self._read().get(key)
+        """Return a kept rate with its age, None if it was never measured."""
+        entry = self._read().get(key)
+        if entry is None:
+            return None
+        age_s = max(0.0, self.now_s() - entry.at_s)
+        return Measured(value=entry.value, method=entry.method, age_s=age_s)
+
+    def forget_other_machine(self, machine: str) -> bool:
+        """Drop everything if it was measured on other hardware; return whether that was so.
+
+        ``machine`` names what the rates depend on. Rates that were kept without such a name are
+        taken for this machine's.
+        """
+        document = self._document()
+        before = document.get("machine")
+        if before == machine:
+            return False
+        is_other = isinstance(before, str)
+        self._write({} if is_other else self._read(), machine)
+        return is_other
 
     def record(self, key: str, bytes_per_s: float, method: str) -> Measured:
-        """Keep a measurement and return what counts from now on.
+        """Keep a measurement and return what counts from now on, as new as it is.
 
         Of a drive the lower value counts, since a short measurement meets its fast cache; of RAM
         the higher, since whatever else runs only slows it; of links the newest. A file that cannot
@@ -45,48 +67,65 @@ class RateCache:
         if not math.isfinite(bytes_per_s) or bytes_per_s <= 0:
             raise ValueError(f"a rate of {bytes_per_s} bytes/s")
         rates = self._read()
-        newest = Measured(value=float(bytes_per_s), method=method[:_MAX_METHOD_CHARACTERS])
+        newest = _Kept(float(bytes_per_s), method[:_MAX_METHOD_CHARACTERS], self.now_s())
         before = rates.get(key)
         if before is not None:
             if key.startswith("drive:"):
                 newest = min(before, newest, key=_value)
             elif key == RAM:
                 newest = max(before, newest, key=_value)
+                # It was looked at again just now and still counts.
+                newest = dataclasses.replace(newest, at_s=self.now_s())
         if newest != before:
             rates[key] = newest
-            self._write(rates)
-        return newest
+            self._write(rates, self._document().get("machine"))
+        age_s = max(0.0, self.now_s() - newest.at_s)
+        return Measured(value=newest.value, method=newest.method, age_s=age_s)
 
-    def _read(self) -> dict[str, Measured]:
+    def _document(self) -> dict[str, object]:
         try:
             document = json.loads(kept_text(self.path))
         except (ValueError, RecursionError):
             return {}
-        entries = document.get("rates") if isinstance(document, dict) else None
+        return document if isinstance(document, dict) else {}
+
+    def _read(self) -> dict[str, "_Kept"]:
+        entries = self._document().get("rates")
         if not isinstance(entries, dict):
             return {}
         return {
-            str(key): measured
+            str(key): kept
             for key, entry in entries.items()
-            if (measured := _measured_of(entry)) is not None
+            if (kept := _kept_of(entry)) is not None
         }
 
-    def _write(self, rates: dict[str, Measured]) -> None:
-        document = {
+    def _write(self, rates: dict[str, "_Kept"], machine: object) -> None:
+        document: dict[str, object] = {
             "rates": {
-                key: {"bytes_per_s": rate.value, "method": rate.method}
+                key: {"bytes_per_s": rate.value, "method": rate.method, "at": rate.at_s}
                 for key, rate in sorted(rates.items())
             }
         }
+        if isinstance(machine, str):
+            document["machine"] = machine
         content = json.dumps(document, indent=1)
         replace_file(self.path, content, "measured rates")
 
 
-def _value(rate: Measured) -> float:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kept:
+    """One rate of the file."""
+
+    value: float
+    method: str
+    at_s: float
+
+
+def _value(rate: _Kept) -> float:
     return rate.value
 
 
-def _measured_of(entry: object) -> Measured | None:
+def _kept_of(entry: object) -> _Kept | None:
     """Return an entry of the file if it holds a rate."""
     if not isinstance(entry, dict):
         return None
@@ -95,4 +134,7 @@ def _measured_of(entry: object) -> Measured | None:
         return None
     if not math.isfinite(value) or value <= 0:
         return None
-    return Measured(value=float(value), method=method[:_MAX_METHOD_CHARACTERS])
+    at_s = entry.get("at", 0.0)
+    if isinstance(at_s, bool) or not isinstance(at_s, int | float) or not math.isfinite(at_s):
+        at_s = 0.0
+    return _Kept(float(value), method[:_MAX_METHOD_CHARACTERS], float(at_s))

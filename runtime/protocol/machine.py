@@ -11,6 +11,8 @@ class Measured(Value):
     value: float
     method: str
     """For example ``cgroup memory.max``, ``psutil``, ``profile``, ``measured 0.2 s``."""
+    age_s: float | None = None
+    """How long ago it was measured, where it was kept since; None: found just now."""
 
 
 class DriveKind(enum.StrEnum):
@@ -26,6 +28,13 @@ class DriveKind(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+class DepthRate(Value):
+    """How fast a drive reads with so many reads in flight."""
+
+    num_at_once: int
+    bytes_per_s: float
+
+
 class DriveReport(Value):
     """The drive that holds a folder."""
 
@@ -37,6 +46,19 @@ class DriveReport(Value):
     kind: DriveKind = DriveKind.UNKNOWN
     is_direct: bool | None = None
     """Whether files of the folder can be read past the system's cache; None without a file."""
+    depth_rates: list[DepthRate] = []
+    """Reads of the size that ``read_bytes_per_s`` is told for; empty if not measured."""
+    temperature_c: float | None = None
+    """Degrees Celsius, where the system tells."""
+
+
+class MemoryHolder(Value):
+    """A program that holds memory of an accelerator."""
+
+    name: str
+    process_id: int
+    held_bytes: int | None
+    """None where the driver does not tell."""
 
 
 class DeviceReport(Value):
@@ -54,6 +76,10 @@ class DeviceReport(Value):
     is_used: bool = False
     """Whether plans use it: of the devices that the installed engine can drive, the first."""
     note: str = ""
+    held_by: list[MemoryHolder] = []
+    """Other programs on the device, the largest first, as far as the driver tells."""
+    shared_bytes: int = 0
+    """RAM that the device may use beside its own memory. It is RAM: never part of the total."""
 
 
 class MachineReport(Value):
@@ -68,7 +94,7 @@ class MachineReport(Value):
     ram_available: Measured
     """What can be taken now without swapping; reclaimable cache counts as free."""
     ram_limit: Measured | None
-    """A limit below the total that really applies (control group, job), if there is one."""
+    """The tightest limit below the total that really applies, if there is one."""
     ram_read_bytes_per_s: Measured | None
     devices: list[DeviceReport]
     drives: list[DriveReport]
@@ -77,3 +103,7 @@ class MachineReport(Value):
     """What can be measured here, for example ``rapl:package-0``; nothing: energy is estimated."""
     profile: str = ""
     """Path of the machine profile in force, empty if the figures are this machine's own."""
+    ram_reclaimable: Measured | None = None
+    """Cache of files in ``ram_available``, which the system gives up when memory is wanted."""
+    ram_limits: list[Measured] = []
+    """All limits found, the tightest first: control group, WSL, job, address space, commit."""

@@ -110,6 +110,8 @@ class DescribeMachine(Command):
 
     folders: list[str] = []
     """Folders whose drives are wanted."""
+    is_thorough: bool = False
+    """Whether drives are measured with few and with many reads in flight: a second or two more."""
 
 
 class WatchTelemetry(Command):

@@ -81,7 +81,9 @@ class Desk:
                     )
                 )
             case DescribeMachine():
-                machine = self._planning.describe(question.folders)
+                machine = self._planning.describe(
+                    question.folders, is_thorough=question.is_thorough
+                )
                 request.close(MachineDescribed(request_id=request_id, machine=machine))
             case SetBudgets():
                 self._budget_changes.work_off()

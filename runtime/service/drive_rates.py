@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from runtime.errors import LarderError
-from runtime.hardware.drive_kind import drive_kind
+from runtime.hardware.drive_kind import drive_kind, drive_temperature
 from runtime.hardware.drives import drive_of
 from runtime.hardware.rates import RateCache, drive_key
-from runtime.protocol.machine import DriveReport, Measured
-from runtime.store.drive_rate import measure_drive_rate
+from runtime.protocol.machine import DepthRate, DriveReport, Measured
+from runtime.store.drive_rate import DEPTHS, measure_depths, measure_drive_rate
 from runtime.store.files import WeightFiles
 
 WAIT_S = 1.5
@@ -21,7 +21,11 @@ USUAL_READ_BYTES = 4 << 20
 """Size of reads where no model tells one."""
 MIN_READ_BYTES = 64 << 10
 
+STATED = "profile"
+"""Method of what a profile states."""
+
 Measure = Callable[[Path, int], Measured | None]
+MeasureDepths = Callable[[Path, int], list[DepthRate]]
 
 
 class DriveRates:
@@ -34,10 +38,15 @@ class DriveRates:
     """
 
     def __init__(
-        self, rates_path: Path, measure: Measure = measure_drive_rate, wait_s: float = WAIT_S
+        self,
+        rates_path: Path,
+        measure: Measure = measure_drive_rate,
+        wait_s: float = WAIT_S,
+        depths: MeasureDepths = measure_depths,
     ) -> None:
         self._rates = RateCache(rates_path)
         self._measure = measure
+        self._measure_depths = depths
         self._wait_s = wait_s
         self._lock = threading.Lock()
         self._threads: dict[tuple[str, str], threading.Thread] = {}
@@ -55,6 +64,32 @@ class DriveRates:
             if thread is not None:
                 thread.join(max(0.0, deadline_s - time.monotonic()))
         return [self._completed(drive, size) for drive in drives]
+
+    def with_depths(self, drives: list[DriveReport], read_bytes: int) -> list[DriveReport]:
+        """Return the reports with rates over queue depths: kept ones, else measured now.
+
+        Each drive takes ``DEPTH_LIMIT_S`` for each depth, once; the lower of all times counts.
+        Drives whose rate is stated or could not be measured are left as they are.
+        """
+        size = read_size(read_bytes)
+        return [self._with_depths(drive, size) for drive in drives]
+
+    def _with_depths(self, drive: DriveReport, size: int) -> DriveReport:
+        key = rate_key(drive.folder, size)
+        if key is None or drive.read_bytes_per_s is None or drive.read_bytes_per_s.method == STATED:
+            return drive
+        kept = [self._rates.rate(depth_key(key, depth)) for depth in DEPTHS]
+        if None in kept:
+            for rate in self._measure_depths(Path(drive.folder), size):
+                name = depth_key(key, rate.num_at_once)
+                self._rates.record(name, rate.bytes_per_s, "uncached reads")
+            kept = [self._rates.rate(depth_key(key, depth)) for depth in DEPTHS]
+        rates = [
+            DepthRate(num_at_once=depth, bytes_per_s=rate.value)
+            for depth, rate in zip(DEPTHS, kept, strict=True)
+            if rate is not None
+        ]
+        return msgspec.structs.replace(drive, depth_rates=rates)
 
     def _begin(self, drive: DriveReport, size: int) -> threading.Thread | None:
         """Begin to measure, unless that is known or was tried; return what to wait for."""
@@ -84,6 +119,7 @@ class DriveRates:
         return msgspec.structs.replace(
             drive,
             kind=drive_kind(drive.folder, drive.file_system),
+            temperature_c=drive_temperature(drive.folder),
             read_bytes_per_s=drive.read_bytes_per_s or kept,
             is_direct=is_read_directly(Path(drive.folder)),
         )
@@ -97,7 +133,15 @@ def read_size(read_bytes: int) -> int:
 def rate_key(folder: str, size: int) -> str | None:
     """Return the name under which a rate is kept, None if the drive cannot be told."""
     drive = drive_of(folder)
-    return None if drive is None else f"{drive_key(drive.mount_point)}:{size >> 10}KiB"
+    if drive is None:
+        return None
+    # Another drive in the same place is hardly of the same size.
+    return f"{drive_key(drive.mount_point)}:{drive.total_bytes >> 30}GiB:{size >> 10}KiB"
+
+
+def depth_key(key: str, num_at_once: int) -> str:
+    """Return the name under which the rate of one depth is kept."""
+    return f"{key}:{num_at_once} at once"
 
 
 def is_read_directly(folder: Path) -> bool | None:

@@ -2,10 +2,12 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 import platformdirs
+
+from runtime.hardware.profile import MACHINE_FILE, MACHINE_VARIABLE
 
 HOME_VARIABLE = "LARDER_HOME"
 
@@ -35,3 +37,13 @@ def find_folders(environment: Mapping[str, str] | None = None) -> Folders:
         system.user_cache_path,
         system.user_log_path,
     )
+
+
+def use_stated_machine(environment: MutableMapping[str, str]) -> None:
+    """Name the machine profile among the settings in the environment, unless one is named there.
+
+    Called once by a process that looks at machines, and inherited by those that it starts.
+    """
+    place = find_folders(environment).settings / MACHINE_FILE
+    if not environment.get(MACHINE_VARIABLE) and place.is_file():
+        environment[MACHINE_VARIABLE] = str(place)

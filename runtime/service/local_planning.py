@@ -20,7 +20,7 @@ from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.values import Budgets
 from runtime.service.drive_rates import DriveRates
-from runtime.service.measuring import kernels_name, measure_ram
+from runtime.service.measuring import forget_other_machine, kernels_name, measure_ram
 from runtime.service.planning import Planned
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.spec.facts import ModelFacts
@@ -74,19 +74,26 @@ class LocalPlanning:
         plans = plan_model(facts, machine, budgets, context_tokens, past)
         return Planned(report, plans, recommend(plans))
 
-    def describe(self, folders: Sequence[str]) -> MachineReport:
+    def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return what this PC has; the first time, its memory and drives are measured.
 
-        A drive is measured at the size of the experts of the first model among the folders.
+        A drive is measured at the size of the experts of the first model among the folders, and
+        thoroughly with few and many reads in flight.
         """
         sizes = (inspect_folder(folder).report.expert_bytes for folder in folders)
-        machine = self._describe(folders, next(filter(None, sizes), 0))
+        size = next(filter(None, sizes), 0)
+        machine = self._describe(folders, size)
+        if is_thorough:
+            machine = msgspec.structs.replace(
+                machine, drives=self._drive_rates.with_depths(machine.drives, size)
+            )
         with contextlib.closing(EnergyMeter()) as meter:
             return msgspec.structs.replace(machine, energy_sources=meter.sources)
 
     def _describe(self, folders: Sequence[str], expert_bytes: int) -> MachineReport:
         if not self._is_ram_measured:
             self._is_ram_measured = True
+            forget_other_machine(self._rates_path)
             measure_ram(self._rates_path)
         machine = describe_machine(folders, kernels=kernels_name(), rates_path=self._rates_path)
         return msgspec.structs.replace(

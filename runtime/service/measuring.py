@@ -1,16 +1,29 @@
 """Measures what the planner wants to know of this PC's memory and kernels."""
 
+import mmap
 import os
+import statistics
 from pathlib import Path
 
 import numpy as np
 import psutil
 
+from runtime.hardware.machine import describe_machine
+from runtime.hardware.memory import host_memory, read_memory
+from runtime.hardware.processor import last_cache_bytes
 from runtime.hardware.rates import RAM, RateCache
+from runtime.hardware.system_files import SystemFiles
 from runtime.native.loader import load_native, read_bandwidth
+from runtime.spec.tensors import PAGE_BYTES
 
 KERNELS_VARIABLE = "LARDER_KERNELS"
-_BUFFER_BYTES = 64 * 1024 * 1024
+MIN_BUFFER_BYTES = 64 << 20
+USUAL_BUFFER_BYTES = 256 << 20
+MAX_BUFFER_BYTES = 1 << 30
+AGAIN_AFTER_S = 86_400.0
+"""A PC that was busy when it was measured is measured again after so long."""
+_TIMES_CACHE = 4
+"""A buffer so many times as large as the last cache is hardly held by it."""
 _NUM_RUNS = 3
 
 
@@ -21,19 +34,53 @@ def kernels_name() -> str:
     return os.environ.get(KERNELS_VARIABLE, "") or native
 
 
-def measure_ram(rates_path: Path) -> None:
-    """Measure how fast all cores together read memory; the best that was ever measured is kept.
+def buffer_bytes(available_bytes: int, cache_bytes: int) -> int:
+    """Return how much to read: more than a cache holds, at most a quarter of what is free.
 
-    Called once by a process: a PC that was busy at the first start is not taken for slow for ever.
-    It takes some hundredths of a second and, while it runs, a buffer of 64 MiB.
+    0 if so little is free that a cache would be measured.
     """
-    if load_native() is None:
+    wanted = min(max(USUAL_BUFFER_BYTES, _TIMES_CACHE * cache_bytes), MAX_BUFFER_BYTES)
+    num_bytes = min(wanted, available_bytes // 4) >> 20 << 20
+    return num_bytes if num_bytes >= max(MIN_BUFFER_BYTES, cache_bytes) else 0
+
+
+def forget_other_machine(rates_path: Path) -> None:
+    """Forget the rates if they were measured with another processor, memory or card."""
+    machine = describe_machine(env={})
+    memory_gib = round(machine.ram_total.value / 2**30)
+    cards = [card.name for card in machine.devices]
+    parts = (machine.cpu_name, f"{machine.num_physical_cores} cores", f"{memory_gib} GiB", *cards)
+    RateCache(rates_path).forget_other_machine(", ".join(parts))
+
+
+def measure_ram(rates_path: Path) -> None:
+    """Measure how fast all cores together read memory, unless that was done within a day.
+
+    The best of all days counts: whatever else runs only slows it. Of one measurement the median
+    does, so that no single run is believed. It takes some tenths of a second.
+    """
+    rates = RateCache(rates_path)
+    kept = rates.rate(RAM)
+    if load_native() is None or (kept and kept.age_s is not None and kept.age_s < AGAIN_AFTER_S):
+        return
+    files = SystemFiles()
+    available = int(read_memory(host_memory(), files).available.value)
+    num_bytes = buffer_bytes(available, last_cache_bytes(files))
+    if not num_bytes:
         return
     num_threads = psutil.cpu_count(logical=False) or os.cpu_count() or 1
-    buffer = np.ones(_BUFFER_BYTES, dtype=np.uint8)
-    measured = [
-        read_bandwidth(buffer.ctypes.data, buffer.nbytes, num_threads) or 0.0
-        for _ in range(_NUM_RUNS)
-    ]
-    if max(measured) > 0:
-        RateCache(rates_path).record(RAM, max(measured), f"measured, {num_threads} threads, 64 MiB")
+    with mmap.mmap(-1, num_bytes) as room:
+        # As weights lie in arenas.
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            room.madvise(mmap.MADV_HUGEPAGE)
+        pages = np.frombuffer(room, dtype=np.uint8)
+        # A page that was never written is one that all share, and lies in a cache.
+        pages[::PAGE_BYTES] = 1
+        measured = statistics.median(
+            read_bandwidth(pages.ctypes.data, num_bytes, num_threads) or 0.0
+            for _ in range(_NUM_RUNS)
+        )
+        del pages
+    if measured > 0:
+        method = f"measured, {num_threads} threads, {num_bytes >> 20} MiB"
+        rates.record(RAM, measured, method)

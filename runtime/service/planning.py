@@ -41,5 +41,8 @@ class Planning(Protocol):
         so that this counts as free, as does the RAM of this process.
         """
 
-    def describe(self, folders: Sequence[str]) -> MachineReport:
-        """Return what this PC has, and the drives of these folders."""
+    def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
+        """Return what this PC has, and the drives of these folders.
+
+        Thorough takes a second or two for each drive that was never measured so.
+        """

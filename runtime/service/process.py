@@ -13,7 +13,7 @@ from pathlib import Path
 
 from runtime.service.channel import Channel, ExitStatus
 from runtime.service.engine_loader import EngineKind
-from runtime.service.folders import find_folders
+from runtime.service.folders import find_folders, use_stated_machine
 from runtime.service.handles import send_output_to
 from runtime.service.log import ErrorLog, logging_to, open_log
 from runtime.service.parentage import die_with_parent, step_back
@@ -31,6 +31,7 @@ def run_process(streams: tuple[int, int], arguments: Sequence[str]) -> int:
     """Serve the channel on private handles until it ends; does not return when it must not wait."""
     options = _parse(arguments)
     folders = find_folders()
+    use_stated_machine(os.environ)
     log_path: Path = options.log or folders.logs / "runtime.log"
     place = _redirect(log_path)
     faulthandler.enable()

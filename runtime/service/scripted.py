@@ -94,7 +94,7 @@ class ScriptedPlanning:
         loadable = [plan.kind for plan in plans if plan.problem is None]
         return Planned(report, plans, loadable[0] if loadable else None)
 
-    def describe(self, folders: Sequence[str]) -> MachineReport:
+    def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return a machine with 16 GiB of RAM and the accelerator of the script."""
         return MachineReport(
             operating_system="scripted",

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from runtime.errors import LarderError
-from runtime.protocol.machine import Measured
+from runtime.protocol.machine import DepthRate, Measured
 from runtime.spec.tensors import PAGE_BYTES
 from runtime.store.files import WeightFiles
 
@@ -20,7 +20,30 @@ LIMIT_S = 1.0
 MAX_READ_BYTES = 16 * 1024 * 1024
 """An expert that is larger is measured in reads of this size: that changes the rate no more."""
 MIN_READS = 4
+DEPTHS = (1, 4, 16)
+"""Reads in flight that a drive is told for; an expert cache has the second."""
+DEPTH_LIMIT_S = 0.4
+"""When no further read of one depth is begun."""
 _STRIDE_RATIO = 0.618
+
+
+def measure_depths(
+    place: Path,
+    record_bytes: int,
+    limit_s: float = DEPTH_LIMIT_S,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[DepthRate]:
+    """Return how fast the drive of a folder reads experts with few and with many reads in flight.
+
+    Each depth reads places that the others do not. Empty where ``measure_drive_rate`` is None.
+    """
+    found: list[DepthRate] = []
+    for turn, num_at_once in enumerate(DEPTHS):
+        part = (turn, len(DEPTHS))
+        rate = _measure(place, record_bytes, limit_s, clock, num_at_once, part)
+        if rate > 0:
+            found.append(DepthRate(num_at_once=num_at_once, bytes_per_s=rate))
+    return found
 
 
 def measure_drive_rate(
@@ -34,24 +57,44 @@ def measure_drive_rate(
     Reads of ``record_bytes`` go past the cache, several at once, to places all over the file, none
     twice. None if the file cannot be read so, or is too small to tell anything.
     """
+    rate = _measure(place, record_bytes, limit_s, clock, NUM_READERS, (0, 1))
+    read_mb = _read_bytes(record_bytes) / 1e6
+    method = f"uncached reads of {read_mb:.1f} MB, {NUM_READERS} at once"
+    return Measured(value=rate, method=method) if rate > 0 else None
+
+
+def _measure(
+    place: Path,
+    record_bytes: int,
+    limit_s: float,
+    clock: Callable[[], float],
+    num_at_once: int,
+    part: tuple[int, int],
+) -> float:
+    """Return bytes per second, 0 if nothing could be told.
+
+    ``part`` chooses every so many-th place of the file, beginning with which.
+    """
     path = _largest_file(place)
     if path is None:
-        return None
-    read_bytes = min(-(-record_bytes // PAGE_BYTES) * PAGE_BYTES, MAX_READ_BYTES)
+        return 0.0
+    read_bytes = _read_bytes(record_bytes)
     try:
         files = WeightFiles([str(path)])
         try:
-            offsets = _offsets(files.size_bytes(str(path)), read_bytes)
+            offsets = _offsets(files.size_bytes(str(path)), read_bytes)[part[0] :: part[1]]
             if not files.is_direct or len(offsets) < MIN_READS:
-                return None
+                return 0.0
             lap = _Lap(files, str(path), offsets, read_bytes, clock)
-            rate = lap.run(limit_s)
+            return lap.run(limit_s, num_at_once)
         finally:
             files.close()
     except LarderError:
-        return None
-    method = f"uncached reads of {read_bytes / 1e6:.1f} MB, {NUM_READERS} at once"
-    return Measured(value=rate, method=method) if rate > 0 else None
+        return 0.0
+
+
+def _read_bytes(record_bytes: int) -> int:
+    return min(-(-record_bytes // PAGE_BYTES) * PAGE_BYTES, MAX_READ_BYTES)
 
 
 def _largest_file(place: Path) -> Path | None:
@@ -94,11 +137,11 @@ class _Lap:
         self._clock = clock
         self._lock = threading.Lock()
 
-    def run(self, limit_s: float) -> float:
+    def run(self, limit_s: float, num_at_once: int) -> float:
         """Read until everything is read or the time is over; return bytes per second."""
         started_s = self._clock()
-        with ThreadPoolExecutor(NUM_READERS, thread_name_prefix="drive-rate") as pool:
-            tasks = [pool.submit(self._work, started_s + limit_s) for _ in range(NUM_READERS)]
+        with ThreadPoolExecutor(num_at_once, thread_name_prefix="drive-rate") as pool:
+            tasks = [pool.submit(self._work, started_s + limit_s) for _ in range(num_at_once)]
             for task in tasks:
                 task.result()
         taken_s = self._clock() - started_s

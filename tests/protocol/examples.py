@@ -25,7 +25,15 @@ from runtime.protocol.hub_messages import (
     ModelDownloaded,
     SearchHub,
 )
-from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
+from runtime.protocol.machine import (
+    DepthRate,
+    DeviceReport,
+    DriveKind,
+    DriveReport,
+    MachineReport,
+    Measured,
+    MemoryHolder,
+)
 from runtime.protocol.messages import (
     AnyCommand,
     AnyEvent,
@@ -213,7 +221,16 @@ _MACHINE = MachineReport(
     ram_available=Measured(value=0.5, method="psutil"),
     ram_limit=Measured(value=0.75, method="cgroup memory.max"),
     ram_read_bytes_per_s=None,
-    devices=[DeviceReport(device="cuda:0", name="GPU", total_bytes=2, free_bytes=1)],
+    devices=[
+        DeviceReport(
+            device="cuda:0",
+            name="GPU",
+            total_bytes=2,
+            free_bytes=1,
+            held_by=[MemoryHolder(name="game", process_id=7, held_bytes=1)],
+            shared_bytes=3,
+        )
+    ],
     drives=[
         DriveReport(
             folder="/",
@@ -222,11 +239,15 @@ _MACHINE = MachineReport(
             total_bytes=2,
             kind=DriveKind.NVME,
             is_direct=True,
+            depth_rates=[DepthRate(num_at_once=4, bytes_per_s=3e9)],
+            temperature_c=41.0,
         )
     ],
     kernels="reference",
     energy_sources=["rapl:package-0"],
     profile="/profile.json",
+    ram_reclaimable=Measured(value=0.25, method="meminfo", age_s=60.0),
+    ram_limits=[Measured(value=0.75, method="cgroup memory.max")],
 )
 _SAMPLE = TelemetrySample(
     interval_s=0.1,
@@ -279,7 +300,7 @@ COMMANDS: list[AnyCommand] = [
     ),
     CountTokens(request_id=7, conversation=_CHAT),
     CancelRequest(request_id=8, target_request_id=6),
-    DescribeMachine(request_id=9, folders=["/models"]),
+    DescribeMachine(request_id=9, folders=["/models"], is_thorough=True),
     WatchTelemetry(request_id=10, interval_s=0.1),
     SetBudgets(request_id=11, budgets=_BUDGETS),
     SearchHub(request_id=14, query="moe", endpoint="https://hub.example", folder="/models"),

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from runtime.cli.__main__ import main
+from runtime.cli.machine import age_text, device_rows
 from runtime.hardware.cards import SeenCard, cards_path, keep_cards
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.hardware.rates import RateCache, link_key
+from runtime.protocol.machine import DeviceReport, MemoryHolder
 from runtime.service.folders import find_folders
 from tests.support.fake_nvml import fake_nvml
 from tests.support.fake_systems import GIB
@@ -22,6 +24,7 @@ LABELS = {
     "ram_total": "RAM",
     "ram_available": "RAM free",
     "ram_limit": "RAM limit",
+    "ram_reclaimable": "RAM in cache",
     "ram_read_bytes_per_s": "RAM reads",
     "devices.0.link_bytes_per_s": "cuda:0 link",
     "devices.0.read_bytes_per_s": "cuda:0 reads",
@@ -55,7 +58,7 @@ def card(tmp_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def figures_of(value: object, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every measured figure of a report with the way to it."""
-    if isinstance(value, dict) and value.keys() == {"value", "method"}:
+    if isinstance(value, dict) and {"value", "method"} <= value.keys():
         yield path, value
         return
     below: Iterable[tuple[object, object]] = ()
@@ -88,7 +91,13 @@ def test_doctor_tells_the_method_of_every_figure_of_this_pc(model: str, capsys: 
     assert ("drives.0.read_bytes_per_s" in figures) is machine["drives"][0]["is_direct"]
     for path, figure in figures.items():
         assert figure["method"]
-        assert rows[LABELS[path]][-1] == figure["method"]
+        if path.startswith("ram_limits."):
+            continue
+        method = rows[LABELS[path]][-1]
+        is_kept = figure.get("age_s") is not None
+        assert method == figure["method"] + (", just now" if is_kept else "")
+    if machine["drives"][0]["is_direct"]:
+        assert re.match(r"1: .*/s, 4: .*/s, 16: ", rows["drive at once"][0])
     without = {label for label, columns in rows.items() if len(columns) < 2}
     assert without <= NAMES_ALONE
 
@@ -99,7 +108,54 @@ def test_doctor_shows_a_measured_link_and_where_torch_and_nvml_disagree(
 ) -> None:
     assert main(["doctor", model]) == 0
     rows = rows_of(capsys.readouterr().out)
-    assert rows["cuda:0 link"] == ["11.18 GiB/s", "measured, 128 MiB copied"]
+    assert rows["cuda:0 link"] == ["11.18 GiB/s", "measured, 128 MiB copied, just now"]
     told, method = rows["cuda:0"]
     assert told.startswith("New Card, 6.00 GiB of 6.00 GiB free")
     assert method.startswith("NVML; torch found 6.0 GiB where NVML tells 8.0 GiB")
+
+
+def test_doctor_takes_figures_of_a_file_among_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv(MACHINE_VARIABLE, "")
+    place = find_folders().settings / "machine.json"
+    assert main(["doctor", str(tmp_path)]) == 0
+    assert str(place) in capsys.readouterr().out
+    place.parent.mkdir(parents=True)
+    place.write_text('{"ram": {"read_gb_per_s": 21.474836480}}')
+    assert main(["doctor", str(tmp_path)]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert rows["RAM reads"] == ["20.00 GiB/s", "profile"]
+    assert rows["profile"][0] == str(place)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "text"),
+    [
+        (0.0, "just now"),
+        (59.0, "just now"),
+        (61.0, "1 minute ago"),
+        (7300.0, "2 hours ago"),
+        (86_400.0 * 40, "40 days ago"),
+    ],
+)
+def test_age_of_a_figure_is_told_in_words(age_s: float, text: str) -> None:
+    assert age_text(age_s) == text
+
+
+def test_doctor_tells_who_holds_a_card_and_what_it_shares() -> None:
+    device = DeviceReport(
+        device="amd:0",
+        name="APU",
+        total_bytes=GIB,
+        free_bytes=GIB,
+        held_by=[
+            MemoryHolder(name="game", process_id=7, held_bytes=GIB // 2),
+            MemoryHolder(name="desktop", process_id=8, held_bytes=None),
+        ],
+        shared_bytes=14 * GIB,
+    )
+    rows = list(device_rows(device))
+    held = [row[1] for row in rows if row[0] == "amd:0 held by"]
+    assert held == ["game (7), 512.0 MiB", "desktop (8), size not told"]
+    assert ("amd:0 may use", "14.00 GiB of the RAM, counted as RAM alone", "amdgpu") in rows

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.hardware.drive_kind import drive_kind
+from runtime.hardware.drive_kind import drive_kind, drive_temperature
 from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.machine import DriveKind
 
@@ -61,3 +61,24 @@ def test_drive_kind_of_a_share_is_network(tmp_path: Path) -> None:
 
 def test_drive_kind_without_system_files_is_unknown(tmp_path: Path) -> None:
     assert drive_kind(tmp_path, "ext4", SystemFiles(tmp_path)) is DriveKind.UNKNOWN
+
+
+@pytest.mark.parametrize("is_partition", [False, True])
+@pytest.mark.parametrize("sensor", ["device/hwmon1", "device/hwmon/hwmon1"])
+def test_drive_temperature_is_what_its_sensor_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sensor: str, is_partition: bool
+) -> None:
+    monkeypatch.setattr("runtime.hardware.drive_kind._device_number", lambda _: _number(tmp_path))
+    files = {"uevent": "DEVNAME=nvme0n1\n", f"{sensor}/temp1_input": "41850\n"}
+    system_with(tmp_path, tmp_path, files, is_partition=is_partition)
+    assert drive_temperature(tmp_path, SystemFiles(tmp_path)) == 41.85
+
+
+def test_drive_temperature_without_a_sensor_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.hardware.drive_kind._device_number", lambda _: _number(tmp_path))
+    system_with(tmp_path, tmp_path, {"uevent": "DEVNAME=sda\n"}, is_partition=False)
+    assert drive_temperature(tmp_path, SystemFiles(tmp_path)) is None
+    monkeypatch.setattr("runtime.hardware.drive_kind._device_number", lambda _: None)
+    assert drive_temperature(tmp_path) is None

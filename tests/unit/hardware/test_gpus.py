@@ -1,10 +1,13 @@
 """Graphics cards: what their drivers tell, how CUDA numbers them, which one plans use."""
 
+import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from runtime.hardware.engine_build import cuda_version_in, torch_cuda_version
@@ -158,3 +161,40 @@ def test_read_gpus_of_amd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (card,) = read_gpus(files, {})
     assert (card.device, card.name) == ("amd:0", "AMD graphics")
     assert (card.total_bytes, card.free_bytes) == (16 * GIB, 15 * GIB)
+
+
+def test_read_gpus_names_the_programs_that_hold_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def process(pid: int, held: int | None) -> types.SimpleNamespace:
+        return types.SimpleNamespace(pid=pid, usedGpuMemory=held)
+
+    module = fake_nvml(
+        nvmlDeviceGetCount=lambda: 1,
+        nvmlDeviceGetComputeRunningProcesses=lambda _: [process(os.getpid(), GIB), process(0, 5)],
+        nvmlDeviceGetGraphicsRunningProcesses=lambda _: [
+            process(os.getppid(), None),
+            process(2**22 + 1, 7),
+        ],
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    (card,) = read_gpus(SystemFiles(tmp_path), {})
+    parent = psutil.Process(os.getppid()).name()
+    held = {holder.process_id: holder.held_bytes for holder in card.held_by}
+    assert held == {2**22 + 1: 7, 0: 5, os.getppid(): None}
+    assert [holder.held_bytes for holder in card.held_by] == [7, 5, None]
+    assert (card.held_by[0].name, card.held_by[2].name) == (f"process {2**22 + 1}", parent)
+
+
+def test_read_gpus_shared_memory_is_told_beside_the_cards_own(tmp_path: Path) -> None:
+    folder = "/sys/class/drm/card0/device"
+    files = system(
+        tmp_path,
+        {
+            f"{folder}/vendor": "0x1002",
+            f"{folder}/mem_info_vram_total": GIB // 2,
+            f"{folder}/mem_info_gtt_total": 14 * GIB,
+        },
+    )
+    (card,) = [card for card in read_gpus(files, {}) if card.device.startswith("amd")]
+    assert (card.total_bytes, card.shared_bytes) == (GIB // 2, 14 * GIB)

@@ -1,6 +1,7 @@
 """The whole report: processors, cards, drives and profiles in made-up systems."""
 
 import json
+import sys
 import types
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from runtime.errors import LarderError
 from runtime.hardware import processor
 from runtime.hardware.drives import drive_of
 from runtime.hardware.machine import describe_machine
-from runtime.hardware.processor import read_processor
+from runtime.hardware.processor import last_cache_bytes, read_processor
 from runtime.hardware.profile import MACHINE_VARIABLE, load_profile, profile_of
 from runtime.hardware.rates import RAM, RateCache, drive_key
 from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.machine import Measured
+from tests.support.fake_nvml import fake_nvml
 from tests.support.fake_systems import GIB, mount_line, system
 
 PROFILE = {
@@ -290,7 +293,8 @@ def test_load_profile_unknown_field_suggests_the_near_one(tmp_path: Path) -> Non
     assert parameters["name"] == "a field ram.totl_gib of the machine profile"
     assert parameters["expected"] == "total_gib"
     parameters = parameters_of(tmp_path, {"colour": 4})
-    assert parameters["expected"] == "one of devices, drive, num_physical_cores, ram"
+    names = "cards, devices, drive, instruction_set, num_physical_cores, ram"
+    assert parameters["expected"] == f"one of {names}"
 
 
 def test_load_profile_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
@@ -307,3 +311,42 @@ def test_load_profile_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(LarderError) as caught:
         load_profile(str(broken))
     assert caught.value.parameters["expected"] == "a small JSON file"
+
+
+def test_profile_states_other_figures_of_a_card_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml())
+    stated = {"device": "cuda:0", "total_gib": 6, "link_gb_per_s": 3, "read_gb_per_s": 200}
+    path = write_profile(tmp_path, {"cards": [stated], "instruction_set": "avx2"})
+    report = describe_machine([], {MACHINE_VARIABLE: path})
+    assert report.instruction_set == "avx2"
+    card, other = report.devices
+    assert (card.total_bytes, card.free_bytes) == (6 * GIB, 6 * GIB)
+    assert card.link_bytes_per_s == Measured(value=3e9, method="profile")
+    assert card.read_bytes_per_s == Measured(value=2e11, method="profile")
+    assert card.note.endswith("; profile")
+    assert (other.total_bytes, other.link_bytes_per_s) == (9 * GIB, None)
+
+
+@pytest.mark.parametrize(
+    ("card", "name"),
+    [
+        ({"total_gib": 6}, "cards[0].device of the machine profile"),
+        ({"device": "cuda:0", "totl_gib": 6}, "a field cards[0].totl_gib of the machine profile"),
+        (
+            {"device": "cuda:0", "total_gib": 6, "free_gib": 7},
+            "cards[0].free_gib of the machine profile",
+        ),
+    ],
+)
+def test_profile_of_a_card_is_checked(tmp_path: Path, card: dict[str, object], name: str) -> None:
+    assert parameters_of(tmp_path, {"cards": [card]})["name"] == name
+
+
+def test_last_cache_is_the_largest_that_is_told(tmp_path: Path) -> None:
+    folder = "/sys/devices/system/cpu/cpu0/cache"
+    sizes = {"index0": "32K", "index2": "1024K", "index3": "96M", "index4": "many"}
+    files = system(tmp_path, {f"{folder}/{name}/size": size for name, size in sizes.items()})
+    assert last_cache_bytes(files) == 96 << 20
+    assert last_cache_bytes(SystemFiles(tmp_path / "none")) == 0

@@ -1,12 +1,15 @@
 """Memory and processor limits in made-up systems."""
 
+import ctypes
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runtime.hardware.control_group import memory_limit, processor_limit
 from runtime.hardware.memory import HostMemory, host_memory, read_memory
 from runtime.hardware.system_files import SystemFiles
+from runtime.hardware.windows_memory import JobLimits
 from tests.support.fake_systems import GIB, MIB, mount_line, system
 
 HOST = HostMemory(total_bytes=32 * GIB, available_bytes=20 * GIB)
@@ -186,3 +189,66 @@ def test_processor_limit_version_1(tmp_path: Path) -> None:
         },
     )
     assert processor_limit(files) == 2
+
+
+class FakeKernel:
+    """Windows with a job of 6 GiB whose process may take 4, and 3 GiB left to commit."""
+
+    def __init__(self, flags: int, *, tells: bool = True) -> None:
+        self.flags = flags
+        self.tells = tells
+
+    def QueryInformationJobObject(
+        self, _job: None, kind: int, target: Any, num_bytes: int, _written: None
+    ) -> int:
+        assert (kind, num_bytes) == (9, ctypes.sizeof(JobLimits))
+        limits = target._obj
+        limits.flags, limits.process_bytes, limits.job_bytes = self.flags, 4 * GIB, 6 * GIB
+        return int(self.tells)
+
+    def GlobalMemoryStatusEx(self, target: Any) -> int:
+        assert target._obj.size == 64
+        target._obj.commit_room = 3 * GIB
+        return int(self.tells)
+
+
+@pytest.mark.parametrize(("flags", "limit"), [(0x100, 4), (0x200, 6), (0x300, 4), (0, None)])
+def test_memory_of_windows_is_limited_by_its_job_and_by_commit(
+    tmp_path: Path, flags: int, limit: int | None
+) -> None:
+    facts = read_memory(HOST, SystemFiles(tmp_path), FakeKernel(flags))
+    assert (facts.limit.value / GIB if facts.limit else None) == limit
+    assert facts.available.value == 3 * GIB
+    assert facts.available.method == "commit limit minus committed"
+
+
+def test_memory_of_a_windows_that_tells_nothing_is_the_hosts(tmp_path: Path) -> None:
+    facts = read_memory(HOST, SystemFiles(tmp_path), FakeKernel(0x300, tells=False))
+    assert facts.available.value == HOST.available_bytes
+    assert facts.limits == ()
+
+
+def test_memory_of_a_guest_of_windows_names_whose_limit_it_is(tmp_path: Path) -> None:
+    files = system(
+        tmp_path,
+        {
+            **V2,
+            "/proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2",
+            f"{INNER}/memory.max": 8 * GIB,
+            f"{INNER}/memory.current": GIB,
+        },
+    )
+    facts = read_memory(HOST, files)
+    assert [limit.method for limit in facts.limits] == [
+        "control group memory.max",
+        "WSL: memory in .wslconfig",
+    ]
+    assert facts.limit == facts.limits[0]
+
+
+def test_memory_tells_which_part_is_cache(tmp_path: Path) -> None:
+    lines = "Cached: 4096 kB\nShmem: 1024 kB\nBuffers: 10 kB\nSReclaimable: 20 kB"
+    facts = read_memory(HOST, system(tmp_path, {"/proc/meminfo": lines}))
+    assert facts.reclaimable is not None
+    assert facts.reclaimable.value == (4096 - 1024 + 30) * 1024
+    assert read_memory(HOST, SystemFiles(tmp_path / "none")).reclaimable is None

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.hardware.rates import RAM, RateCache, drive_key, link_key
+from runtime.protocol.machine import Measured
 from tests.support.private_files import open_to_others
 
 
@@ -27,7 +28,9 @@ def test_rate_cache_of_a_drive_keeps_the_lower(tmp_path: Path) -> None:
     cache.record(key, 3e9, "first")
     assert cache.record(key, 5e9, "burst").method == "first"
     assert cache.record(key, 2e9, "sustained").value == 2e9
-    assert cache.rate(key) == cache.record(key, 2e9, "sustained")
+    kept = cache.rate(key)
+    assert kept is not None
+    assert kept.value == cache.record(key, 2e9, "sustained").value
 
 
 @pytest.mark.parametrize("newest", [5e9, 1e9])
@@ -46,7 +49,9 @@ def test_rate_cache_of_ram_keeps_the_higher(tmp_path: Path) -> None:
     cache.record(RAM, 2e9, "busy")
     assert cache.record(RAM, 3e10, "idle").method == "idle"
     assert cache.record(RAM, 2e9, "busy again").method == "idle"
-    assert cache.rate(RAM) == cache.record(RAM, 1e9, "busy still")
+    kept = cache.rate(RAM)
+    assert kept is not None
+    assert kept.value == cache.record(RAM, 1e9, "busy still").value
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan])
@@ -76,7 +81,7 @@ def test_rate_cache_damaged_file_counts_as_empty(tmp_path: Path, content: str) -
     path.write_text(content)
     assert RateCache(path).rate(RAM) is None
     RateCache(path).record(RAM, 1e9, "again")
-    assert json.loads(path.read_text())["rates"]["ram"]["bytes_per_s"] == 1e9
+    assert json.loads(path.read_text())["rates"][RAM]["bytes_per_s"] == 1e9
 
 
 def test_rate_cache_that_cannot_be_written_still_answers(
@@ -108,3 +113,40 @@ def test_rate_cache_on_a_full_drive_leaves_nothing_behind(
     path = tmp_path / "cache" / "rates.json"
     assert RateCache(path).record(RAM, 2e10, "now").value == 2e10
     assert list(path.parent.iterdir()) == []
+
+
+def test_rate_cache_tells_how_old_a_rate_is(tmp_path: Path) -> None:
+    path = tmp_path / "rates.json"
+    RateCache(path, lambda: 1000.0).record(RAM, 2e10, "then")
+    later = RateCache(path, lambda: 8200.0)
+    kept = later.rate(RAM)
+    assert kept is not None
+    assert kept.age_s == 7200.0
+    assert RateCache(path, lambda: 10.0).rate(RAM) == Measured(
+        value=2e10, method="then", age_s=0.0
+    ), "a clock that was put back"
+    again = later.record(RAM, 1e10, "busy")
+    assert (again.method, again.age_s) == ("then", 0.0), "looked at again, and still the best"
+
+
+@pytest.mark.parametrize("at", ["true", '"x"', "NaN"])
+def test_rate_cache_of_a_damaged_moment_keeps_the_rate(tmp_path: Path, at: str) -> None:
+    path = tmp_path / "rates.json"
+    entry = f'{{"bytes_per_s": 5e9, "method": "x", "at": {at}}}'
+    path.write_text(f'{{"rates": {{"link:cuda:0": {entry}}}}}')
+    kept = RateCache(path, lambda: 60.0).rate(link_key("cuda:0"))
+    assert kept == Measured(value=5e9, method="x", age_s=60.0)
+
+
+def test_rate_cache_forgets_what_was_measured_on_other_hardware(tmp_path: Path) -> None:
+    cache = RateCache(tmp_path / "rates.json")
+    cache.record(RAM, 2e10, "now")
+    assert not cache.forget_other_machine("CPU, 2 cores"), "kept before machines had names"
+    assert not cache.forget_other_machine("CPU, 2 cores")
+    cache.record(drive_key("/"), 1e9, "now")
+    assert cache.rate(RAM) is not None
+    assert cache.forget_other_machine("CPU, 8 cores")
+    assert cache.rate(RAM) is None
+    assert cache.rate(drive_key("/")) is None
+    cache.record(RAM, 3e10, "now")
+    assert not cache.forget_other_machine("CPU, 8 cores")

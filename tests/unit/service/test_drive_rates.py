@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.protocol.machine import DriveReport, Measured
+from runtime.protocol.machine import DepthRate, DriveReport, Measured
 from runtime.service.drive_rates import (
     MIN_READ_BYTES,
     USUAL_READ_BYTES,
@@ -104,3 +104,32 @@ def test_is_read_directly_of_a_folder_without_files_is_not_known(tmp_path: Path)
     assert is_read_directly(tmp_path / "missing") is None
     (tmp_path / "weights").write_bytes(b"x" * 8192)
     assert is_read_directly(tmp_path) in (True, False)
+
+
+def test_rates_of_depths_are_measured_once_and_the_least_of_each_is_kept(tmp_path: Path) -> None:
+    told = {1: 1e9, 4: 3e9, 16: 4e9}
+    asked: list[int] = []
+
+    def depths(_place: Path, size: int) -> list[DepthRate]:
+        asked.append(size)
+        return [DepthRate(num_at_once=depth, bytes_per_s=rate) for depth, rate in told.items()]
+
+    drive = FakeDrive()
+    rates = DriveRates(tmp_path / "rates.json", drive.measure, depths=depths)
+    plain = rates.complete([report(tmp_path)], 1 << 20)
+    for _ in range(2):
+        (found,) = rates.with_depths(plain, 1 << 20)
+        assert {rate.num_at_once: rate.bytes_per_s for rate in found.depth_rates} == told
+    assert asked == [1 << 20]
+
+
+def test_rates_of_depths_are_left_where_the_rate_is_stated_or_unknown(tmp_path: Path) -> None:
+    rates = DriveRates(tmp_path / "rates.json", FakeDrive(None).measure)
+    drives = [report(tmp_path), report(tmp_path, Measured(value=5.0, method="profile"))]
+    assert rates.with_depths(drives, 1 << 20) == drives
+
+
+def test_rates_of_depths_that_cannot_be_measured_are_absent(tmp_path: Path) -> None:
+    rates = DriveRates(tmp_path / "rates.json", FakeDrive().measure, depths=lambda *_: [])
+    (found,) = rates.with_depths(rates.complete([report(tmp_path)], 1 << 20), 1 << 20)
+    assert found.depth_rates == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runtime.store import drive_rate
-from runtime.store.drive_rate import NUM_READERS, measure_drive_rate
+from runtime.store.drive_rate import DEPTHS, NUM_READERS, measure_depths, measure_drive_rate
 from runtime.store.files import WeightFiles
 
 RECORD = 64 * 1024
@@ -85,3 +85,13 @@ def test_offsets_are_all_places_far_apart() -> None:
         assert sorted(offsets) == [8 * index for index in range(number)]
     far = [abs(after - before) for before, after in itertools.pairwise(offsets)]
     assert min(far) > 8 * 300
+
+
+def test_depths_of_a_folder_are_measured_on_parts_of_its_largest_file(folder: Path) -> None:
+    found = measure_depths(folder, RECORD, limit_s=600)
+    if not found:
+        assert measure_drive_rate(folder, RECORD) is None, "this file system reads no way past"
+        return
+    assert [rate.num_at_once for rate in found] == list(DEPTHS)
+    assert all(rate.bytes_per_s > 0 for rate in found)
+    assert measure_depths(folder / "gone", RECORD) == []
