@@ -19,7 +19,7 @@ MIN_GAIN = 0.2
 """A remedy has to save at least this part of the reads."""
 DRIVE_SOURCE = "drive-reads"
 _J_PER_KWH = 3.6e6
-_BITS_ORDER = (PlanKind.EXACT, PlanKind.EIGHT_BIT, PlanKind.FOUR_BIT)
+_BITS_ORDER = tuple(PlanKind)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

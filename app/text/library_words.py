@@ -110,6 +110,9 @@ def copy_name(copy: PreparedCopy) -> str:
         WeightFormat.Q8_G32: ModelWords.EIGHT_BIT,
         WeightFormat.Q4_G32: ModelWords.FOUR_BIT,
         WeightFormat.Q4A_G32: ModelWords.FOUR_BIT,
+        WeightFormat.Q6_G32: ModelWords.SIX_BIT,
+        WeightFormat.Q3_G16: ModelWords.THREE_BIT,
+        WeightFormat.Q2_G16: ModelWords.TWO_BIT,
     }
     return names.get(copy.expert_format, copy.expert_format.value)
 

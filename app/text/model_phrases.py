@@ -20,6 +20,9 @@ _BITS = {
     WeightFormat.Q4_G32: "4.5",
     WeightFormat.MXFP4: "4.25",
     WeightFormat.Q4A_G32: "4.5",
+    WeightFormat.Q6_G32: "6.5",
+    WeightFormat.Q3_G16: "3.5",
+    WeightFormat.Q2_G16: "2.5",
 }
 
 

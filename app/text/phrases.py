@@ -44,7 +44,10 @@ def plan_name(kind: PlanKind) -> str:
     names = {
         PlanKind.EXACT: ModelWords.EXACT,
         PlanKind.EIGHT_BIT: ModelWords.EIGHT_BIT,
+        PlanKind.SIX_BIT: ModelWords.SIX_BIT,
         PlanKind.FOUR_BIT: ModelWords.FOUR_BIT,
+        PlanKind.THREE_BIT: ModelWords.THREE_BIT,
+        PlanKind.TWO_BIT: ModelWords.TWO_BIT,
     }
     return names[kind]
 

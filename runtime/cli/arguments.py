@@ -9,6 +9,7 @@ from runtime.cli.replay_arguments import add_replay
 from runtime.service.engine_loader import EngineKind
 
 _FOLDER_HELP = "the model's folder"
+_BITS = (16, 8, 6, 4, 3, 2)
 
 
 class ArgumentsError(Exception):
@@ -49,7 +50,7 @@ def build_parser(version: str) -> argparse.ArgumentParser:
     prepare.add_argument("folder", type=_folder, metavar="FOLDER", help=_FOLDER_HELP)
     prepare.add_argument("--out", type=_folder, metavar="DIR", help="where the copy goes")
     prepare.add_argument(
-        "--bits", type=int, choices=(16, 8, 4), help="bits of a weight; 16: as published"
+        "--bits", type=int, choices=_BITS, help="bits of a weight; 16: as published"
     )
     prepare.add_argument("--progress-json", action="store_true", help="one event a line, as JSON")
     prepare.add_argument("--bound", action="store_true", help=argparse.SUPPRESS)
@@ -108,9 +109,7 @@ def _add_chat(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     chat.add_argument("folder", type=_folder, metavar="FOLDER", help=_FOLDER_HELP)
     chat.add_argument("--prompt", metavar="TEXT", help="ask this, print the answer, and leave")
     chat.add_argument("--system", metavar="TEXT", help="what the model is told first")
-    chat.add_argument(
-        "--bits", type=int, choices=(16, 8, 4), help="weights as published, 8 or 4 bits"
-    )
+    chat.add_argument("--bits", type=int, choices=_BITS, help="bits of a weight; 16: as published")
     _add_budgets(chat)
     sampling = chat.add_argument_group("how the answer is chosen")
     sampling.add_argument(

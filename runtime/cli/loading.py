@@ -23,7 +23,14 @@ from runtime.protocol.messages import (
 from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import PlacementPlan, PlanKind
 
-_KINDS = {16: PlanKind.EXACT, 8: PlanKind.EIGHT_BIT, 4: PlanKind.FOUR_BIT}
+_KINDS = {
+    16: PlanKind.EXACT,
+    8: PlanKind.EIGHT_BIT,
+    6: PlanKind.SIX_BIT,
+    4: PlanKind.FOUR_BIT,
+    3: PlanKind.THREE_BIT,
+    2: PlanKind.TWO_BIT,
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

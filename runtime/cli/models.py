@@ -37,7 +37,13 @@ from runtime.spec.tensors import PLAIN_FORMATS
 
 EXIT_CANCELLED = 130
 _AS_PUBLISHED = 16
-_PREPARED_FORMATS = {8: WeightFormat.Q8_G32, 4: WeightFormat.Q4A_G32}
+_PREPARED_FORMATS = {
+    8: WeightFormat.Q8_G32,
+    6: WeightFormat.Q6_G32,
+    4: WeightFormat.Q4A_G32,
+    3: WeightFormat.Q3_G16,
+    2: WeightFormat.Q2_G16,
+}
 
 
 def inspect(client: Client, options: argparse.Namespace) -> int:

@@ -3,14 +3,12 @@
 import torch
 
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import GROUP_SIZE
+from runtime.spec.tensors import GROUP_SIZE, PLAIN_FORMATS
 
 _HIGHEST = 127.0
 _LEAST_LARGEST = 2.0**-100
 """A group whose activations are all smaller counts as zeros."""
-GROUPED = frozenset(
-    {WeightFormat.Q8_G32, WeightFormat.Q4_G32, WeightFormat.Q4A_G32, WeightFormat.MXFP4}
-)
+GROUPED = frozenset(WeightFormat) - PLAIN_FORMATS
 """The formats that take activations in eight bits; the others take them as they are."""
 
 

@@ -1,49 +1,65 @@
-"""The affine format of four bits: levels with a scale and a least weight of their own per group.
+"""The affine formats: levels with a scale and a least weight of their own for 32 weights.
 
-Both are whole numbers of eight bits in units of their row; see docs/formats.md for the drawing.
+Levels have four or six bits; scale and least weight are whole numbers of eight bits in units of
+their row. See docs/formats.md for the drawing.
 """
 
 import numpy as np
 
-from runtime.kernels.quads import Bytes, Floats, halves, in_rows, paired
+from runtime.kernels.bit_planes import packed_levels, unpacked_levels
+from runtime.kernels.quads import Bytes, Floats, in_rows
 from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK
 
-_HIGHEST = 15
 _MOST = 255
 _COARSE_BELOW = np.float32(2.0**-18)
 """Of the units of fp16, which are 2^-24 apart there."""
-_SPREADS = (13.6, 14.2, 14.7, 15.2, 15.7)
-"""Levels into which the span of a group is tried to be stretched."""
+_SPREADS = {4: (13.6, 14.2, 14.7, 15.2, 15.7), 6: (62.0, 62.6, 63.0, 63.4)}
+"""Levels into which the span of a group is tried to be stretched, by bits."""
 _LEAST_SPAN = 2.0**-60
 """A span that is smaller counts as none."""
 
 
-def pack_affine_groups(groups: Floats) -> Bytes:
-    """Return ``[blocks, 8, groups, 32]`` weights as stored.
+def pack_affine_groups(groups: Floats, bits: int = 4) -> Bytes:
+    """Return ``[blocks, 8, groups, 32]`` weights as stored, levels in four or six bits.
 
     A weight is ``unit * scale * level - least_unit * least``. Scale and least of a group are those
     of the least squared error among some spreads, each improved by least squares; then both are
     rounded to units of the row and the levels chosen anew.
     """
-    blocks, _, num_groups, _ = groups.shape
+    blocks = len(groups)
     columns = np.ascontiguousarray(groups.transpose(3, 0, 1, 2)).reshape(GROUP_SIZE, -1)
-    scales, leasts = (each.reshape(blocks, ROW_BLOCK, -1) for each in _lines(columns))
-    units, least_units = _units(scales), _units(leasts)
+    highest = (1 << bits) - 1
+    found = lines(columns, highest, _SPREADS[bits])
+    scales, leasts = (each.reshape(blocks, ROW_BLOCK, -1) for each in found)
+    units, least_units = units_of(scales, _MOST), units_of(leasts, _MOST)
     whole_scales = _in_units(scales, units)
     whole_leasts = _in_units(leasts, least_units)
     real_scales = (units[..., None] * whole_scales).reshape(-1)
     real_leasts = (least_units[..., None] * whole_leasts).reshape(-1)
-    levels = _levels(columns, real_scales, real_leasts)
-    quads = paired(levels).reshape(-1, QUAD, blocks, ROW_BLOCK, num_groups).transpose(2, 4, 0, 3, 1)
+    levels = nearest_levels(columns, real_scales, real_leasts, highest)
+    return stored(
+        (units, least_units),
+        (whole_scales.astype(np.uint8), whole_leasts.astype(np.uint8)),
+        packed_levels(levels, bits),
+    )
+
+
+def stored(units: tuple[Floats, Floats], wholes: tuple[Bytes, Bytes], levels: Bytes) -> Bytes:
+    """Join units ``[blocks, 8]`` of scales and leasts, both ``[blocks, 8, groups]``, and levels.
+
+    Levels are ``[4 * vectors, blocks * 8 * groups]``.
+    """
+    blocks, _, num_groups = wholes[0].shape
+    quads = levels.reshape(-1, QUAD, blocks, ROW_BLOCK, num_groups).transpose(2, 4, 0, 3, 1)
     weights = np.ascontiguousarray(quads).reshape(blocks, num_groups, -1)
-    parts = [each.transpose(0, 2, 1).astype(np.uint8) for each in (whole_scales, whole_leasts)]
+    parts = [each.transpose(0, 2, 1) for each in wholes]
     body = np.concatenate([*parts, weights], axis=2).reshape(blocks, -1)
-    head = np.concatenate([units, least_units], axis=1).astype(np.float16).view(np.uint8)
+    head = np.concatenate(units, axis=1).astype(np.float16).view(np.uint8)
     return np.concatenate([head, body], axis=1).reshape(-1)
 
 
-def _lines(columns: Floats) -> tuple[Floats, Floats]:
-    """Return scale and least weight (its magnitude, at least 0) of groups ``[32, groups]``."""
+def lines(columns: Floats, highest: int, spreads: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """Return scale and least weight (its magnitude, at least 0) of groups ``[size, groups]``."""
     lowest = np.minimum(columns.min(axis=0), 0.0)
     span = np.maximum(columns.max(axis=0), 0.0) - lowest
     inverse = np.divide(1.0, span, out=np.zeros_like(span), where=span > _LEAST_SPAN)
@@ -54,16 +70,16 @@ def _lines(columns: Floats) -> tuple[Floats, Floats]:
     # In units of the span and counted from the lowest weight, 0 is at -lowest / span.
     zero = -lowest * inverse
     levels = np.empty_like(units)
-    for spread in _SPREADS:
+    for spread in spreads:
         np.multiply(units, np.float32(spread), out=levels)
         np.rint(levels, out=levels)
-        np.minimum(levels, _HIGHEST, out=levels)
+        np.minimum(levels, highest, out=levels)
         _keep_better((units, levels), (total, squares), zero, (best, scale, offset))
     # Once more from the best line: its levels, and the best line for them.
     again = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     np.multiply(units - offset, again, out=levels)
     np.rint(levels, out=levels)
-    np.clip(levels, 0, _HIGHEST, out=levels)
+    np.clip(levels, 0, highest, out=levels)
     _keep_better((units, levels), (total, squares), zero, (best, scale, offset))
     return scale * span, np.maximum(-(offset * span + lowest), 0.0)
 
@@ -76,7 +92,7 @@ def _keep_better(
 ) -> None:
     """Fit a line through levels and weights; keep it where it errs less than the one found."""
     (units, levels), (total, squares), (best, scale, offset) = pair, sums, found
-    ones = np.float32(GROUP_SIZE)
+    ones = np.float32(len(units))
     level_sum, level_squares = levels.sum(axis=0), np.einsum("kg,kg->g", levels, levels)
     along = np.einsum("kg,kg->g", levels, units)
     spread = ones * level_squares - level_sum * level_sum
@@ -101,16 +117,16 @@ def _keep_better(
         np.copyto(target, value, where=is_better)
 
 
-def _units(values: Floats) -> Floats:
-    """Return the unit of each row, as it will be stored, so that its largest value is 255."""
+def units_of(values: Floats, most: int) -> Floats:
+    """Return the unit of each row, as it will be stored, so that its largest value is ``most``."""
     limit = np.float32(np.finfo(np.float16).max)
-    exact = np.minimum(values.max(axis=-1) / np.float32(_MOST), limit)
+    exact = np.minimum(values.max(axis=-1) / np.float32(most), limit)
     units = exact.astype(np.float16)
     # Where fp16 is coarse, one that was rounded down would cut the largest values off.
     is_short = (exact < _COARSE_BELOW) & (units.astype(np.float32) < exact)
     np.nextafter(units, np.float16(np.inf), out=units, where=is_short)
-    stored: Floats = units.astype(np.float32)
-    return stored
+    as_stored: Floats = units.astype(np.float32)
+    return as_stored
 
 
 def _in_units(values: Floats, units: Floats) -> Floats:
@@ -120,36 +136,36 @@ def _in_units(values: Floats, units: Floats) -> Floats:
     return np.clip(whole, 0, _MOST, out=whole)
 
 
-def _levels(columns: Floats, scales: Floats, leasts: Floats) -> Floats:
+def nearest_levels(columns: Floats, scales: Floats, leasts: Floats, highest: int) -> Floats:
+    """Return the nearest levels of weights ``[size, groups]``; a scale of 0 gives 0."""
     inverse = np.divide(1.0, scales, out=np.zeros_like(scales), where=scales > 0)
     levels: Floats = (columns + leasts) * inverse
     np.rint(levels, out=levels)
-    return np.clip(levels, 0, _HIGHEST, out=levels)
+    return np.clip(levels, 0, highest, out=levels)
 
 
-def _split(data: Bytes, columns: int) -> tuple[Bytes, Bytes, Bytes, Bytes]:
-    """Return units ``[blocks, 2, 8]`` as bytes of fp16, scales, leasts and pairs of levels.
+def parts_of(data: Bytes, columns: int, bits: int) -> tuple[Floats, Bytes, Bytes, Bytes]:
+    """Return units ``[blocks, 2, 1, 8]``, bytes of scales and of leasts, and quads of levels.
 
-    Scales and leasts are ``[blocks, groups, 8]``, pairs ``[blocks, groups, quads, 8, 4]``.
+    Bytes are ``[blocks, groups, 8]``, levels ``[blocks, groups, quads, 8, 4]``.
     """
     num_groups = -(-columns // GROUP_SIZE)
-    head_bytes, pair_bytes = 4 * ROW_BLOCK, ROW_BLOCK * GROUP_SIZE // 2
-    blocks = data.reshape(-1, head_bytes + num_groups * (2 * ROW_BLOCK + pair_bytes))
+    head_bytes, level_bytes = 4 * ROW_BLOCK, ROW_BLOCK * GROUP_SIZE * bits // 8
+    blocks = data.reshape(-1, head_bytes + num_groups * (2 * ROW_BLOCK + level_bytes))
+    units = np.ascontiguousarray(blocks[:, :head_bytes]).view(np.float16).astype(np.float32)
     body = blocks[:, head_bytes:].reshape(len(blocks), num_groups, -1)
-    pairs = body[..., 2 * ROW_BLOCK :].reshape(len(blocks), num_groups, -1, ROW_BLOCK, QUAD)
+    vectors = body[..., 2 * ROW_BLOCK :].reshape(len(blocks), num_groups, -1, ROW_BLOCK, QUAD)
     return (
-        blocks[:, :head_bytes],
+        units.reshape(-1, 2, 1, ROW_BLOCK),
         body[..., :ROW_BLOCK],
         body[..., ROW_BLOCK : 2 * ROW_BLOCK],
-        pairs,
+        unpacked_levels(vectors, bits),
     )
 
 
-def unpack_affine(data: Bytes, rows: int, columns: int) -> Floats:
+def unpack_affine(data: Bytes, rows: int, columns: int, bits: int = 4) -> Floats:
     """Return the weights that the bytes of a matrix stand for."""
-    head, scales, leasts, pairs = _split(data, columns)
-    units = np.ascontiguousarray(head).view(np.float16).astype(np.float32)
-    units = units.reshape(-1, 2, 1, ROW_BLOCK)
+    units, scales, leasts, levels = parts_of(data, columns, bits)
     scale = (units[:, 0] * scales.astype(np.float32))[:, :, None, :, None]
     least = (units[:, 1] * leasts.astype(np.float32))[:, :, None, :, None]
-    return in_rows(halves(pairs).astype(np.float32) * scale - least, rows, columns)
+    return in_rows(levels.astype(np.float32) * scale - least, rows, columns)

@@ -1,9 +1,10 @@
 """The weight formats as arrays: what packing and unpacking define, byte for byte.
 
-The ``G32`` formats cut a matrix into blocks of eight rows by groups of 32 columns, padded with
+The grouped formats cut a matrix into blocks of eight rows by groups of 32 columns, padded with
 zeros; see docs/formats.md for the drawing.
 """
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -12,8 +13,9 @@ import numpy.typing as npt
 from runtime.kernels.affine import pack_affine_groups, unpack_affine
 from runtime.kernels.fp4 import LEVELS, fp4_scales, pack_fp4_groups
 from runtime.kernels.quads import Bytes, Floats, halves, in_rows, paired
+from runtime.kernels.small_bits import pack_small_groups, unpack_small
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK, matrix_bytes
+from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK, STORED_BITS, matrix_bytes
 
 _Q8_MAX = 127
 _Q4_MIN, _Q4_MAX = -8, 7
@@ -43,8 +45,12 @@ def pack(weight_format: WeightFormat, array: Floats) -> Bytes:
             return pack_q4_g32(array)
         case WeightFormat.MXFP4:
             return _in_slices(array, pack_fp4_groups)
-        case WeightFormat.Q4A_G32:
-            return _in_slices(array, pack_affine_groups)
+        case WeightFormat.Q4A_G32 | WeightFormat.Q6_G32:
+            bits = STORED_BITS[weight_format]
+            return _in_slices(array, functools.partial(pack_affine_groups, bits=bits))
+        case WeightFormat.Q3_G16 | WeightFormat.Q2_G16:
+            bits = STORED_BITS[weight_format]
+            return _in_slices(array, functools.partial(pack_small_groups, bits=bits))
 
 
 def pack_q8_g32(array: Floats) -> Bytes:
@@ -79,8 +85,10 @@ def unpack(weight_format: WeightFormat, data: Bytes, rows: int, columns: int) ->
             return _unpack_q4(data, rows, columns)
         case WeightFormat.MXFP4:
             return _unpack_fp4(data, rows, columns)
-        case WeightFormat.Q4A_G32:
-            return unpack_affine(data, rows, columns)
+        case WeightFormat.Q4A_G32 | WeightFormat.Q6_G32:
+            return unpack_affine(data, rows, columns, STORED_BITS[weight_format])
+        case WeightFormat.Q3_G16 | WeightFormat.Q2_G16:
+            return unpack_small(data, rows, columns, STORED_BITS[weight_format])
 
 
 def _bytes_of(array: npt.NDArray[np.generic]) -> Bytes:

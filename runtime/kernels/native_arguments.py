@@ -18,6 +18,9 @@ FORMAT_CODES = {
     WeightFormat.Q4_G32: 4,
     WeightFormat.MXFP4: 5,
     WeightFormat.Q4A_G32: 6,
+    WeightFormat.Q6_G32: 7,
+    WeightFormat.Q3_G16: 8,
+    WeightFormat.Q2_G16: 9,
 }
 """The numbers that the extension gives the formats."""
 ACTIVATION_CODES = {

@@ -4,7 +4,15 @@ import torch
 
 from runtime.kernels.fp4 import LEVELS
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import GROUP_SIZE, LEAST_EXPONENT, QUAD, ROW_BLOCK, matrix_bytes
+from runtime.spec.tensors import (
+    AFFINE_FORMATS,
+    GROUP_SIZE,
+    LEAST_EXPONENT,
+    QUAD,
+    ROW_BLOCK,
+    STORED_BITS,
+    matrix_bytes,
+)
 
 _Q4_OFFSET = 8
 PLAIN_TYPES = {
@@ -27,8 +35,8 @@ def unpack_tensor(
     plain = PLAIN_TYPES.get(weight_format)
     if plain is not None:
         return data.view(plain).view(rows, columns).to(torch.float32)
-    if weight_format is WeightFormat.Q4A_G32:
-        quads = _affine(data, columns)
+    if weight_format in AFFINE_FORMATS:
+        quads = _affine(data, columns, STORED_BITS[weight_format])
     else:
         levels, scales = _GROUPED[weight_format](data, columns)
         quads = levels * scales[:, :, None, :, None]
@@ -69,18 +77,43 @@ def _fp4(data: torch.Tensor, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
     return levels, bits.masked_fill(exponents < LEAST_EXPONENT, 0).view(torch.float32)
 
 
-def _affine(data: torch.Tensor, columns: int) -> torch.Tensor:
+def _affine(data: torch.Tensor, columns: int, bits: int) -> torch.Tensor:
     """Return the weights ``[blocks, groups, quads, 8, 4]``; see ``affine`` for the drawing."""
     num_groups, head_bytes = -(-columns // GROUP_SIZE), 4 * ROW_BLOCK
-    blocks = data.view(-1, head_bytes + num_groups * ROW_BLOCK * (2 + GROUP_SIZE // 2))
+    blocks = data.view(-1, head_bytes + num_groups * ROW_BLOCK * (2 + GROUP_SIZE * bits // 8))
     units = blocks[:, :head_bytes].contiguous().view(torch.float16).to(torch.float32)
-    units = units.view(-1, 2, 1, ROW_BLOCK)
+    units = units.view(-1, 2, 1, 1, ROW_BLOCK)
     groups = blocks[:, head_bytes:].reshape(len(blocks), num_groups, -1)
-    pairs = groups[..., 2 * ROW_BLOCK :].reshape(len(blocks), num_groups, -1, ROW_BLOCK, QUAD)
-    steps = units[:, 0] * groups[..., :ROW_BLOCK].to(torch.float32)
-    leasts = units[:, 1] * groups[..., ROW_BLOCK : 2 * ROW_BLOCK].to(torch.float32)
-    levels = _halves(pairs).to(torch.float32)
-    return levels * steps[:, :, None, :, None] - leasts[:, :, None, :, None]
+    vectors = groups[..., 2 * ROW_BLOCK :].reshape(len(blocks), num_groups, -1, ROW_BLOCK, QUAD)
+    wholes = (groups[..., :ROW_BLOCK], groups[..., ROW_BLOCK : 2 * ROW_BLOCK])
+    steps, leasts = (
+        (units[:, place] * _by_quad(each, bits).to(torch.float32))[..., None]
+        for place, each in enumerate(wholes)
+    )
+    return _levels(vectors, bits).to(torch.float32) * steps - leasts
+
+
+def _by_quad(wholes: torch.Tensor, bits: int) -> torch.Tensor:
+    """Return whole numbers ``[blocks, groups, 1 or 8, 8]`` of bytes ``[blocks, groups, 8]``."""
+    if bits >= 4:
+        return wholes[:, :, None]
+    return torch.stack([wholes & 15, wholes >> 4], dim=2).repeat_interleave(4, dim=2)
+
+
+def _levels(vectors: torch.Tensor, bits: int) -> torch.Tensor:
+    if bits == 4:
+        return _halves(vectors)
+    if bits == 6:
+        return _halves(vectors[:, :, :4]) | _twos(vectors[:, :, 4:]) << 4
+    lower = _twos(vectors[:, :, :2])
+    if bits == 2:
+        return lower
+    return lower | torch.stack([vectors[:, :, 2] >> j & 1 for j in range(8)], dim=2) << 2
+
+
+def _twos(vectors: torch.Tensor) -> torch.Tensor:
+    quads = [vectors[:, :, v] >> 2 * k & 3 for v in range(2) for k in range(4)]
+    return torch.stack(quads, dim=2)
 
 
 _GROUPED = {

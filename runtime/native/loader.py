@@ -33,7 +33,10 @@ class NativeModule(Protocol):
     Q4_GROUP_BYTES: int
     MXFP4_GROUP_BYTES: int
     Q4A_GROUP_BYTES: int
-    """With the head of its block."""
+    Q6_GROUP_BYTES: int
+    Q3_GROUP_BYTES: int
+    Q2_GROUP_BYTES: int
+    """With the head of their block, as of ``Q4A``."""
 
     def attention_block(
         self,

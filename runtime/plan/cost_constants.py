@@ -18,6 +18,9 @@ NATIVE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.Q4_G32: 0.70,
         WeightFormat.MXFP4: 0.70,
         WeightFormat.Q4A_G32: 0.70,
+        WeightFormat.Q6_G32: 0.70,
+        WeightFormat.Q3_G16: 0.55,
+        WeightFormat.Q2_G16: 0.45,
     }
 )
 REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
@@ -29,6 +32,9 @@ REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.Q4_G32: 0.13e9,
         WeightFormat.MXFP4: 0.13e9,
         WeightFormat.Q4A_G32: 0.13e9,
+        WeightFormat.Q6_G32: 0.13e9,
+        WeightFormat.Q3_G16: 0.09e9,
+        WeightFormat.Q2_G16: 0.06e9,
     }
 )
 

@@ -35,8 +35,13 @@ from runtime.spec.tensors import PLAIN_FORMATS, expert_layout
 
 FORMAT_OF_KIND = {
     PlanKind.EIGHT_BIT: WeightFormat.Q8_G32,
+    PlanKind.SIX_BIT: WeightFormat.Q6_G32,
     PlanKind.FOUR_BIT: WeightFormat.Q4A_G32,
+    PlanKind.THREE_BIT: WeightFormat.Q3_G16,
+    PlanKind.TWO_BIT: WeightFormat.Q2_G16,
 }
+_ALWAYS_OFFERED = (PlanKind.EIGHT_BIT, PlanKind.FOUR_BIT)
+"""The other kinds are offered where such a copy was written."""
 
 
 def plan_model(
@@ -57,17 +62,26 @@ def plan_model(
     stored_format = facts.report.stored_format
     if not facts.report.is_runnable or stored_format is None:
         return []
-    kinds = [PlanKind.EXACT]
-    if facts.report.gguf_kinds:
-        # Used where they lie, in whatever format they become.
-        pass
-    elif stored_format in PLAIN_FORMATS and facts.spec.moe_layers:
-        kinds += FORMAT_OF_KIND
-    elif stored_format is WeightFormat.Q8_G32:
-        kinds.append(PlanKind.FOUR_BIT)
+    kinds = [PlanKind.EXACT, *_smaller_kinds(facts, stored_format)]
     hits = curve_of(facts.spec, past.reuse)
     case = _Case(facts, stored_format, machine, budgets, context_tokens, costs, past, hits)
     return explained([_plan_kind(case, kind) for kind in kinds])
+
+
+def _smaller_kinds(facts: ModelFacts, stored_format: WeightFormat) -> list[PlanKind]:
+    """Return the kinds that take fewer bits than were published, the most exact first."""
+    if facts.report.gguf_kinds or not facts.spec.moe_layers:
+        # Used where they lie, in whatever format they become.
+        return []
+    if stored_format not in PLAIN_FORMATS and stored_format is not WeightFormat.Q8_G32:
+        return []
+    written = {copy.expert_format for copy in facts.report.prepared}
+    return [
+        kind
+        for kind, expert_format in FORMAT_OF_KIND.items()
+        if expert_format is not stored_format
+        and (kind in _ALWAYS_OFFERED or expert_format in written)
+    ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from runtime.protocol.model import PreparedCopy, TierShare
 from runtime.protocol.plan import Reason, ReasonCode
 from runtime.protocol.values import Budgets, Forecast, HitsBasis, Tier, WeightFormat
 from runtime.spec.gguf import EXACT_KINDS
+from runtime.spec.tensors import STORED_BITS
 
 _EXACT_KINDS = frozenset(kind.name for kind in EXACT_KINDS)
-BITS = {WeightFormat.Q8_G32: 8, WeightFormat.Q4_G32: 4, WeightFormat.Q4A_G32: 4}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +227,7 @@ def _files(facts: Facts) -> list[Reason]:
         if facts.published_bits:
             return [written, _reason(ReasonCode.WEIGHTS_ARE_WIDENED, bits=facts.published_bits)]
         return [written, _reason(ReasonCode.ANSWERS_AS_PUBLISHED)]
-    nearly = _reason(ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED, bits=BITS[facts.expert_format])
+    nearly = _reason(ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED, bits=STORED_BITS[facts.expert_format])
     return [written, nearly]
 
 

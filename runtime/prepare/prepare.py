@@ -25,7 +25,7 @@ from runtime.prepare.weight_file import verified_file, write_file
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import PreparedCopy
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import PLAIN_FORMATS
+from runtime.spec.tensors import AFFINE_FORMATS, PLAIN_FORMATS
 from runtime.store.prepared import PreparedStore
 
 SPARE_BYTES = 16 << 20
@@ -166,8 +166,8 @@ def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> No
         raise LarderError(ErrorCode.NOTHING_TO_PREPARE, folder=report.folder)
     stored = report.stored_format
     is_possible = expert_format is stored or (
-        # Packed experts are copied as they are, those of eight bits turned into four as well.
-        expert_format is WeightFormat.Q4A_G32
+        # Packed experts are copied as they are, those of eight bits turned into fewer as well.
+        expert_format in AFFINE_FORMATS
         if stored is WeightFormat.Q8_G32
         else stored in PLAIN_FORMATS and expert_format not in PLAIN_FORMATS
     )

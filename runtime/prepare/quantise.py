@@ -7,7 +7,14 @@ import numpy as np
 from runtime.kernels.formats import pack, unpack
 from runtime.kernels.quads import Bytes, Floats
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import ROW_BLOCK, ExpertLayout, ExpertPart, MatrixLayout, matrix_bytes
+from runtime.spec.tensors import (
+    AFFINE_FORMATS,
+    ROW_BLOCK,
+    ExpertLayout,
+    ExpertPart,
+    MatrixLayout,
+    matrix_bytes,
+)
 
 _CHUNK_WEIGHTS = 1 << 17
 
@@ -60,6 +67,6 @@ def chunks_of(source: ExpertLayout, target: ExpertLayout) -> Iterator[Chunk]:
 
 
 def _weights(plain: MatrixLayout, data: Bytes, num_rows: int) -> Floats:
-    if plain.format in (WeightFormat.Q4_G32, WeightFormat.Q4A_G32):
+    if plain.format is WeightFormat.Q4_G32 or plain.format in AFFINE_FORMATS:
         raise ValueError(f"{plain.format} is not a published format")
     return unpack(plain.format, np.ascontiguousarray(data), num_rows, plain.columns)

@@ -8,13 +8,16 @@ from runtime.protocol.values import Budgets, Forecast, Value, WeightFormat
 
 
 class PlanKind(enum.StrEnum):
-    """The named plans a person chooses from."""
+    """The named plans a person chooses from, the most exact first."""
 
     EXACT = "exact"
     """The published weights: used where they lie, or copied once if they are packed in an order
     that kernels do not read."""
     EIGHT_BIT = "eight_bit"
+    SIX_BIT = "six_bit"
     FOUR_BIT = "four_bit"
+    THREE_BIT = "three_bit"
+    TWO_BIT = "two_bit"
 
 
 class ReasonCode(enum.StrEnum):

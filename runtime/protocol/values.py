@@ -18,8 +18,7 @@ class WeightFormat(enum.StrEnum):
     """How the weights of one matrix are stored, which is also how the kernels read them.
 
     The plain formats are row-major, as published. The others are our prepared ones: eight rows
-    interleaved, one scale for each group of 32 weights of a row, in fp16 or, for ``MXFP4``, a power
-    of two (see docs/formats.md).
+    interleaved, one scale for each group of 32 or 16 weights of a row (see docs/formats.md).
     """
 
     F32 = "f32"
@@ -29,6 +28,9 @@ class WeightFormat(enum.StrEnum):
     Q4_G32 = "q4_g32"
     MXFP4 = "mxfp4"
     Q4A_G32 = "q4a_g32"
+    Q6_G32 = "q6_g32"
+    Q3_G16 = "q3_g16"
+    Q2_G16 = "q2_g16"
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -30,7 +30,10 @@ _POLL_S = 0.1
 _MAX_LINE_BYTES = 1 << 20
 _BITS = {
     WeightFormat.Q8_G32: 8,
+    WeightFormat.Q6_G32: 6,
     WeightFormat.Q4A_G32: 4,
+    WeightFormat.Q3_G16: 3,
+    WeightFormat.Q2_G16: 2,
     WeightFormat.MXFP4: 16,
     WeightFormat.Q4_G32: 16,
 }

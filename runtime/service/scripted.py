@@ -17,9 +17,11 @@ from runtime.protocol.values import Budgets, WeightFormat
 from runtime.service.planning import Planned
 from runtime.service.preparing import PrepareReport, PrepareStoppedError
 from runtime.service.scripted_plans import (
+    ALWAYS_OFFERED,
     DENSE_BYTES,
     DEVICE,
     EXPERT_BYTES,
+    FORMATS,
     FREE_RAM_BYTES,
     KV_BYTES,
     MIB,
@@ -84,13 +86,13 @@ class ScriptedPlanning:
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
     ) -> Planned:
-        """Return the three plans; the best that fits the budget is recommended."""
+        """Return the plans; the best that fits the budget is recommended."""
         report = self.inspect(folder)
         if report.problems:
             return Planned(report, [], None)
-        plans = [
-            make_plan(self._script, report, kind, budgets, context_tokens) for kind in PlanKind
-        ]
+        written = {copy.expert_format for copy in report.prepared}
+        kinds = [kind for kind in PlanKind if kind in ALWAYS_OFFERED or FORMATS[kind] in written]
+        plans = [make_plan(self._script, report, kind, budgets, context_tokens) for kind in kinds]
         loadable = [plan.kind for plan in plans if plan.problem is None]
         return Planned(report, plans, loadable[0] if loadable else None)
 

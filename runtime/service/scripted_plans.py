@@ -11,12 +11,24 @@ from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
 
 MIB = 1 << 20
 DENSE_BYTES = 100 * MIB
-EXPERT_BYTES = {PlanKind.EXACT: 2 * MIB, PlanKind.EIGHT_BIT: MIB, PlanKind.FOUR_BIT: MIB // 2}
+EXPERT_BYTES = {
+    PlanKind.EXACT: 2 * MIB,
+    PlanKind.EIGHT_BIT: MIB,
+    PlanKind.SIX_BIT: MIB * 3 // 4,
+    PlanKind.FOUR_BIT: MIB // 2,
+    PlanKind.THREE_BIT: MIB * 3 // 8,
+    PlanKind.TWO_BIT: MIB // 4,
+}
 FORMATS = {
     PlanKind.EXACT: WeightFormat.BF16,
     PlanKind.EIGHT_BIT: WeightFormat.Q8_G32,
+    PlanKind.SIX_BIT: WeightFormat.Q6_G32,
     PlanKind.FOUR_BIT: WeightFormat.Q4A_G32,
+    PlanKind.THREE_BIT: WeightFormat.Q3_G16,
+    PlanKind.TWO_BIT: WeightFormat.Q2_G16,
 }
+ALWAYS_OFFERED = (PlanKind.EXACT, PlanKind.EIGHT_BIT, PlanKind.FOUR_BIT)
+"""The other kinds are offered where such a copy was written."""
 KV_BYTES = 64 * MIB
 FREE_RAM_BYTES = 12 * 1024 * MIB
 DEVICE = "simulated:0"

@@ -30,8 +30,15 @@ STORED_BITS = {
     WeightFormat.Q4_G32: 4,
     WeightFormat.MXFP4: 4,
     WeightFormat.Q4A_G32: 4,
+    WeightFormat.Q6_G32: 6,
+    WeightFormat.Q3_G16: 3,
+    WeightFormat.Q2_G16: 2,
 }
 """Bits of a weight by format, scales left out."""
+AFFINE_FORMATS = frozenset(
+    {WeightFormat.Q4A_G32, WeightFormat.Q6_G32, WeightFormat.Q3_G16, WeightFormat.Q2_G16}
+)
+"""Those with least weights, whose blocks of rows begin with the units of their rows."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
@@ -187,7 +194,7 @@ def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
     padded_rows = -(-rows // ROW_BLOCK) * ROW_BLOCK
     num_groups = -(-columns // GROUP_SIZE)
     scale_bytes = 1 if weight_format is WeightFormat.MXFP4 else 2
-    row_bytes = 4 if weight_format is WeightFormat.Q4A_G32 else 0
+    row_bytes = 4 if weight_format in AFFINE_FORMATS else 0
     return padded_rows * (row_bytes + num_groups * (scale_bytes + GROUP_SIZE * bits // 8))
 
 

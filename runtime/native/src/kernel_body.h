@@ -12,6 +12,8 @@
 
 #include "kernel_quads.h"
 
+#include "kernel_bits.h"
+
 #include "kernel_softmax.h"
 
 #include "kernel_activation.h"
@@ -22,7 +24,8 @@ const KernelTable& LARDER_TABLE() {
     static const KernelTable kernels{
         kTableName,
         {dot_plain<LoadF32>, dot_plain<LoadF16>, dot_plain<LoadBf16>, dot_quads<EightBit>,
-         dot_quads<FourBit>, dot_quads<Fp4>, dot_quads<Affine>},
+         dot_quads<FourBit>, dot_quads<Fp4>, dot_quads<Affine>, dot_quads<SixBit>,
+         dot_quads<SmallBits<3>>, dot_quads<SmallBits<2>>},
         quantise,
         activate,
         exponentials,

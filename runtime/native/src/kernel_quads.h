@@ -9,6 +9,7 @@
 // A row of activations is quantised once, group by group:
 //
 //     [32 x int8][f32 scale][int32: -8 times the sum of the 32][f32: that times the scale]
+//     [2 x int16: minus the sums of columns 0..15 and 16..31]
 //
 // What is summed inside a group are integers and therefore exact. Groups are added from left to
 // right, each with one fused product, so that a result depends on its row and column alone.
@@ -20,6 +21,7 @@ namespace {
 constexpr int64_t kXScale = kGroup;         // offset of the scale in a group of activations
 constexpr int64_t kXSum = kGroup + 4;       // offset of the sum
 constexpr int64_t kXScaledSum = kGroup + 8;
+constexpr int64_t kXHalves = kGroup + 12;
 constexpr float kLeastLargest = 0x1p-100f;  // a group with smaller activations counts as zeros
 
 void quantise_group(const float* x, uint8_t* group) {
@@ -40,12 +42,16 @@ void quantise_group(const float* x, uint8_t* group) {
         std::memcpy(&levels[i], &shifted, sizeof shifted);
         levels[i] -= 0x4b400000;
     }
-    int32_t sum = 0;
-    for (int i = 0; i < kGroup; ++i) {
-        const int8_t level = static_cast<int8_t>(levels[i]);
-        group[i] = static_cast<uint8_t>(level);
-        sum -= 8 * level;
-    }
+    int32_t halves[2] = {};
+    for (int h = 0; h < 2; ++h)
+        for (int i = 16 * h; i < 16 * h + 16; ++i) {
+            const int8_t level = static_cast<int8_t>(levels[i]);
+            group[i] = static_cast<uint8_t>(level);
+            halves[h] -= level;
+        }
+    const int32_t sum = 8 * (halves[0] + halves[1]);
+    const int16_t both[2] = {static_cast<int16_t>(halves[0]), static_cast<int16_t>(halves[1])};
+    std::memcpy(group + kXHalves, both, sizeof both);
     std::memcpy(group + kXScale, &scale, sizeof scale);
     const float scaled_sum = static_cast<float>(sum) * scale;
     std::memcpy(group + kXSum, &sum, sizeof sum);
@@ -202,6 +208,11 @@ inline void add_groups(const uint8_t* block, int64_t num_groups, const uint8_t* 
     }
 }
 
+// The same where 16 weights share a scale, in kernel_bits.h.
+template <class Weight, int R>
+inline void add_half_groups(const uint8_t* block, int64_t num_groups, const uint8_t* const* x,
+                            Eight totals[R]);
+
 template <class Weight, int R>
 int64_t quads_sweep(const Weights& weights, const uint8_t* block, int64_t num_rows,
                     const uint8_t* const* x, int64_t first_x, int64_t num_x, float* y,
@@ -210,7 +221,10 @@ int64_t quads_sweep(const Weights& weights, const uint8_t* block, int64_t num_ro
     int64_t i = first_x;
     for (; i + R <= num_x; i += R) {
         Eight totals[R];
-        add_groups<Weight, R>(block, num_groups, x + i, totals);
+        if constexpr (requires { Weight::kLevelBits; })
+            add_half_groups<Weight, R>(block, num_groups, x + i, totals);
+        else
+            add_groups<Weight, R>(block, num_groups, x + i, totals);
         for (int r = 0; r < R; ++r) {
             float* const results = y + (i + r) * y_stride;
             if (num_rows == kRowBlock) {

@@ -4,4 +4,6 @@
 
 #include "quads_vnni.h"
 
+#include "bits_x86.h"
+
 #include "kernel_body.h"

@@ -8,4 +8,6 @@
 
 #include "quads_portable.h"
 
+#include "bits_portable.h"
+
 #include "kernel_body.h"

@@ -116,6 +116,10 @@ public:
     Lanes total() const {
         return fill<Lanes>([this](int i) { return sum_of_quad(products_ + 4 * i); });
     }
+    Lanes total_times(const Lanes& factors) const {
+        return fill<Lanes>(
+            [&](int i) { return sum_of_quad(products_ + 4 * i) * factors.lane[i]; });
+    }
 
 private:
     int32_t products_[32] = {};

@@ -14,6 +14,7 @@ public:
     static constexpr int kAdds = 8;  // any number
     void add(Bytes levels, Bytes x) { lanes_ = _mm256_dpbusd_epi32(lanes_, levels, x); }
     Lanes total() const { return lanes_; }
+    Lanes total_times(Lanes factors) const { return _mm256_mullo_epi32(lanes_, factors); }
 
 private:
     Lanes lanes_ = _mm256_setzero_si256();

@@ -55,6 +55,33 @@ float fp4_value(int nibble, unsigned exponent) {
     return nibble & 8 ? -magnitude : magnitude;
 }
 
+// Where the levels of a row and column of a group lie: `first` is at its byte of the first vector.
+int small_level(Format format, const uint8_t* first, int64_t quad) {
+    const int shift = static_cast<int>(quad % 4 * 2);
+    if (format == Format::Q6G32) {
+        const int pair = first[quad % 4 * 32];
+        return (quad < 4 ? pair & 15 : pair >> 4) | (first[(4 + quad / 4) * 32] >> shift & 3) << 4;
+    }
+    const int lower = first[quad / 4 * 32] >> shift & 3;
+    return format == Format::Q3G16 ? lower | (first[2 * 32] >> quad & 1) << 2 : lower;
+}
+
+// A level times the scale of its group minus its least weight, both in units of the row.
+float affine_value(const Weights& weights, const uint8_t* block, const uint8_t* group, int64_t lane,
+                   int64_t quad, int level) {
+    const int64_t row = lane / 4;
+    int scale = group[row], least = group[kRowBlock + row];
+    if (weights.format == Format::Q3G16 || weights.format == Format::Q2G16) {
+        const int shift = quad < 4 ? 0 : 4;
+        scale = scale >> shift & 15;
+        least = least >> shift & 15;
+    }
+    const uint8_t* const units = block + 2 * row;
+    const float step = float_of_f16(units) * static_cast<float>(scale);
+    const float lowest = float_of_f16(units + 2 * kRowBlock) * static_cast<float>(least);
+    return static_cast<float>(level) * step - lowest;
+}
+
 float weight_at(const Weights& weights, int64_t row, int64_t column) {
     const uint8_t* const plain = weights.data + row * weights.row_bytes;
     switch (weights.format) {
@@ -80,15 +107,14 @@ float weight_at(const Weights& weights, int64_t row, int64_t column) {
     const float scale = float_of_f16(group + 2 * (row % kRowBlock));
     if (weights.format == Format::Q8G32)
         return static_cast<float>(static_cast<int8_t>(levels[quad * 32])) * scale;
+    if (weights.format > Format::Q4AG32)
+        return affine_value(weights, block, group, lane, quad,
+                            small_level(weights.format, levels, quad));
     const int pair = levels[quad % 4 * 32];
     const int nibble = quad < 4 ? pair & 15 : pair >> 4;
     if (weights.format == Format::Q4G32) return static_cast<float>(nibble - 8) * scale;
-    if (weights.format == Format::Q4AG32) {
-        const uint8_t* const units = block + 2 * (row % kRowBlock);
-        const float step = float_of_f16(units) * group[row % kRowBlock];
-        const float least = float_of_f16(units + 2 * kRowBlock) * group[kRowBlock + row % kRowBlock];
-        return static_cast<float>(nibble) * step - least;
-    }
+    if (weights.format == Format::Q4AG32)
+        return affine_value(weights, block, group, lane, quad, nibble);
     return fp4_value(nibble, group[row % kRowBlock]);
 }
 

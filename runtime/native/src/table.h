@@ -5,12 +5,13 @@
 
 namespace larder {
 
-enum class Format : int { F32 = 0, F16 = 1, BF16 = 2, Q8G32 = 3, Q4G32 = 4, Mxfp4 = 5, Q4AG32 = 6 };
-constexpr int kNumFormats = 7;
+enum class Format : int { F32 = 0, F16 = 1, BF16 = 2, Q8G32 = 3, Q4G32 = 4, Mxfp4 = 5, Q4AG32 = 6,
+                          Q6G32 = 7, Q3G16 = 8, Q2G16 = 9 };
+constexpr int kNumFormats = 10;
 
 constexpr int64_t kGroup = 32;     // weights of a row that share a scale
 constexpr int64_t kRowBlock = 8;   // rows interleaved in the G32 formats
-constexpr int64_t kXGroupBytes = kGroup + 12;  // of activations: levels, scale, two sums
+constexpr int64_t kXGroupBytes = kGroup + 16;  // of activations: levels, scale, sums
 constexpr int64_t kPad = 16;       // floats that buffers are rounded up to, the widest vector
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
@@ -21,13 +22,22 @@ constexpr bool is_grouped(Format format) { return format >= Format::Q8G32; }
 constexpr int64_t scale_bytes(Format format) {
     return kRowBlock * (format == Format::Mxfp4 ? 1 : 2);
 }
+constexpr int64_t level_bits(Format format) {
+    switch (format) {
+        case Format::Q8G32: return 8;
+        case Format::Q6G32: return 6;
+        case Format::Q3G16: return 3;
+        case Format::Q2G16: return 2;
+        default: return 4;
+    }
+}
 constexpr int64_t group_bytes(Format format) {
-    return scale_bytes(format) + kRowBlock * kGroup / (format == Format::Q8G32 ? 1 : 2);
+    return scale_bytes(format) + kRowBlock * kGroup * level_bits(format) / 8;
 }
 
 // Bytes before the groups of a block of rows.
 constexpr int64_t head_bytes(Format format) {
-    return format == Format::Q4AG32 ? 4 * kRowBlock : 0;
+    return format >= Format::Q4AG32 ? 4 * kRowBlock : 0;
 }
 
 // A weight matrix where it lies. `row_bytes` is the distance of rows in the plain formats.

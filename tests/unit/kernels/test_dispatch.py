@@ -80,6 +80,9 @@ def test_extension_sizes_equal_the_layout() -> None:
     assert matrix_bytes(WeightFormat.Q4_G32, ROW_BLOCK, GROUP_SIZE) == module.Q4_GROUP_BYTES
     assert matrix_bytes(WeightFormat.MXFP4, ROW_BLOCK, GROUP_SIZE) == module.MXFP4_GROUP_BYTES
     assert matrix_bytes(WeightFormat.Q4A_G32, ROW_BLOCK, GROUP_SIZE) == module.Q4A_GROUP_BYTES
+    assert matrix_bytes(WeightFormat.Q6_G32, ROW_BLOCK, GROUP_SIZE) == module.Q6_GROUP_BYTES
+    assert matrix_bytes(WeightFormat.Q3_G16, ROW_BLOCK, GROUP_SIZE) == module.Q3_GROUP_BYTES
+    assert matrix_bytes(WeightFormat.Q2_G16, ROW_BLOCK, GROUP_SIZE) == module.Q2_GROUP_BYTES
     assert set(FORMAT_CODES) == set(WeightFormat)
     assert set(ACTIVATION_CODES) == set(ActivationKind)
 

@@ -72,8 +72,9 @@ shapes = st.builds(
 def test_plan_any_budget_keeps_inside_it_and_more_is_never_worse(
     of: ModelSpec, part: float, more: float, asked: int
 ) -> None:
-    index = {kind: at for at, kind in enumerate(PlanKind)}
-    for exact in plans(of):
+    offered = plans(of)
+    index = {plan.kind: at for at, plan in enumerate(offered)}
+    for exact in offered:
         low, high = exact.min_ram_bytes, exact.all_ram_bytes
         small = int(low + part * (high - low))
         large = int(small + more * (high - low))
@@ -128,7 +129,11 @@ def test_plan_smallest_budget_loads_and_largest_needs_no_drive(of: ModelSpec, as
 
 def test_plan_kinds_have_their_formats_and_sizes() -> None:
     exact, eight, four = plans()
-    assert [plan.kind for plan in (exact, eight, four)] == list(PlanKind)
+    assert [plan.kind for plan in (exact, eight, four)] == [
+        PlanKind.EXACT,
+        PlanKind.EIGHT_BIT,
+        PlanKind.FOUR_BIT,
+    ]
     assert exact.is_exact
     assert not exact.needs_prepare
     assert exact.bytes_to_write == 0
@@ -160,6 +165,27 @@ def test_plan_prepared_copy_is_used() -> None:
     assert four.bytes_to_write == 0
     assert four.store_folder == "/prepared/q4a_g32"
     assert ReasonCode.ALREADY_PREPARED in codes(four)
+
+
+@pytest.mark.parametrize("stored_format", [WeightFormat.BF16, WeightFormat.Q8_G32])
+def test_plan_kinds_of_other_bits_are_offered_where_such_a_copy_was_written(
+    stored_format: WeightFormat,
+) -> None:
+    written = (WeightFormat.Q2_G16, WeightFormat.Q6_G32, WeightFormat.Q3_G16)
+    known = facts(MODEL, stored_format=stored_format, prepared=written)
+    offered = plan_model(known, HUGE, Budgets())
+    more = [PlanKind.EIGHT_BIT] if stored_format is WeightFormat.BF16 else []
+    kinds = [PlanKind.SIX_BIT, PlanKind.FOUR_BIT, PlanKind.THREE_BIT, PlanKind.TWO_BIT]
+    assert [plan.kind for plan in offered] == [PlanKind.EXACT, *more, *kinds]
+    for plan in offered[-4:]:
+        record_bytes = expert_layout(plan.expert_format, 2048, 768).record_bytes
+        assert plan.needs_prepare is (plan.kind is PlanKind.FOUR_BIT)
+        assert plan.all_ram_bytes - offered[-1].all_ram_bytes == 48 * 128 * (
+            record_bytes - expert_layout(WeightFormat.Q2_G16, 2048, 768).record_bytes
+        )
+    said = [reason for plan in offered[-4:] for reason in plan.reasons]
+    bits = [reason.parameters["bits"] for reason in said if "bits" in reason.parameters]
+    assert bits == [6, 4, 3, 2]
 
 
 def test_plan_default_budget_leaves_the_system_its_part() -> None:

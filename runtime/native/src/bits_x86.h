@@ -1,0 +1,34 @@
+// Levels of a few bits in vectors of 32 bytes, as AVX2 and AVX-512 VL take them apart.
+#pragma once
+
+#include "quads_x86.h"
+
+namespace larder {
+namespace {
+
+// Of every byte the kCount bits from kFrom on, moved to where kTo is.
+template <int kFrom, int kTo, int kCount>
+inline Bytes move_bits(Bytes a) {
+    Bytes moved = a;
+    if constexpr (kFrom > kTo) moved = _mm256_srli_epi16(a, kFrom - kTo);
+    if constexpr (kFrom < kTo) moved = _mm256_slli_epi16(a, kTo - kFrom);
+    constexpr int kMask = ((1 << kCount) - 1) << kTo;
+    return _mm256_and_si256(moved, _mm256_set1_epi8(kMask));
+}
+inline Bytes join_bits(Bytes a, Bytes b) { return _mm256_or_si256(a, b); }
+
+// Eight bytes, one for each row: the lower half belongs to columns 0..15, the upper to 16..31.
+inline Lanes load_halves(const uint8_t* p) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+}
+inline Lanes first_halves(Lanes bytes) { return _mm256_and_si256(bytes, _mm256_set1_epi32(15)); }
+inline Lanes second_halves(Lanes bytes) { return _mm256_srli_epi32(bytes, 4); }
+
+// Both halves of a row times the two int16 at x, added.
+inline Lanes multiply_halves(Lanes bytes, const uint8_t* x) {
+    const Lanes second = _mm256_slli_epi32(second_halves(bytes), 16);
+    return _mm256_madd_epi16(_mm256_or_si256(first_halves(bytes), second), same_quad(x));
+}
+
+}  // namespace
+}  // namespace larder
