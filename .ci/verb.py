@@ -58,9 +58,13 @@ def _clean() -> int:
 
 def _bench(name: str) -> int:
     """One benchmark script."""
-    script = ROOT / "benchmarks" / f"{name}.py"
+    folder = ROOT / "benchmarks"
+    # A script with the name of a package that it needs would be imported in its place.
+    script = folder / f"bench_{name}.py"
+    script = script if script.exists() else folder / f"{name}.py"
     if not script.exists():
-        names = sorted(path.stem for path in script.parent.glob("*.py")) or ["none"]
+        stems = (path.stem.removeprefix("bench_") for path in folder.glob("*.py"))
+        names = sorted(stems) or ["none"]
         raise CommandError(f"There is no benchmark {name}; there are: {', '.join(names)}.")
     python = setup.everything(window=False)
     return subprocess.call([str(python), str(script), *sys.argv[2:]], cwd=ROOT)

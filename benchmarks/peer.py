@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import gguf
@@ -85,7 +86,17 @@ def _filled(tile: Bytes, kind: str, *shape: int) -> Bytes:
     return flat.reshape(*shape[:-1], row_bytes)
 
 
-def write_model(path: Path, shape: Shape, kind: str, embedding_scale: float = 1.0) -> None:
+def _no_vocabulary(writer: gguf.GGUFWriter) -> None:
+    writer.add_tokenizer_model("no_vocab")
+
+
+def write_model(
+    path: Path,
+    shape: Shape,
+    kind: str,
+    embedding_scale: float = 1.0,
+    add_vocabulary: Callable[[gguf.GGUFWriter], None] = _no_vocabulary,
+) -> None:
     """Write a random model of a shape in GGUF, all its matrices in one type, the router in f32.
 
     With a large scale of the embedding each token's stream stays its own, and so does its routing.
@@ -107,7 +118,7 @@ def write_model(path: Path, shape: Shape, kind: str, embedding_scale: float = 1.
     writer.add_expert_count(shape.num_experts)
     writer.add_expert_used_count(shape.top_k)
     writer.add_vocab_size(shape.vocabulary)
-    writer.add_tokenizer_model("no_vocab")
+    add_vocabulary(writer)
     tile, random = _blocks(kind, _TILE_BLOCKS), np.random.default_rng(1)
 
     def add(name: str, *rows: int) -> None:
@@ -208,3 +219,11 @@ class PeerProcess(AskedProcess):
         """Return each layer's experts of each of given tokens, and what token follows the last."""
         answer = self.ask(routes=ids)
         return answer["ids"], int(answer["likeliest"])
+
+    def greedy(self, count: int, first: int) -> list[int]:
+        """Return so many tokens, the likeliest each time, from one token on."""
+        return [int(number) for number in self.ask(greedy=count, first=first)["ids"]]
+
+    def logits(self, ids: list[int]) -> list[float]:
+        """Return the logits behind given tokens, which are fed one by one."""
+        return [float(number) for number in self.ask(logits=ids)["logits"]]

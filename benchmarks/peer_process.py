@@ -9,6 +9,8 @@ a JSON object; each answer is one line of JSON:
     {"decode": n, "first": id}        n tokens one by one, the likeliest each   -> {"seconds": s}
     {"feed": [ids], "goes_on": bool}  these tokens one by one                   -> {"seconds": s}
     {"routes": [ids]}                 these too, with the experts of each        -> {"ids": [...]}
+    {"greedy": n, "first": id}        n tokens, the likeliest each               -> {"ids": [...]}
+    {"logits": [ids]}                 these tokens one by one                -> {"logits": [...]}
     {"close": true}
 
 For routes a model has to be loaded with "watched": true, and then computes more slowly.
@@ -150,6 +152,23 @@ class Peer:
         layers = [found[layer] for layer in sorted(found)]
         return {"ids": layers, "likeliest": self._likeliest()}
 
+    def greedy(self, count: int, first: int) -> dict[str, Any]:
+        """Decode from one token on and tell the tokens."""
+        self._clear()
+        ids, token = [], first
+        for _ in range(count):
+            self._feed([token])
+            token = self._likeliest()
+            ids.append(token)
+        return {"ids": ids}
+
+    def logits(self, ids: list[int]) -> dict[str, Any]:
+        """Put tokens through one by one; tell what stands behind the last."""
+        self._clear()
+        for token in ids:
+            self._feed([token])
+        return {"logits": self._last_logits().tolist()}
+
     def close(self) -> None:
         """Free model and context."""
         if self._context:
@@ -168,10 +187,13 @@ class Peer:
         if self._library.llama_decode(self._context, batch):
             raise RuntimeError("llama_decode failed")
 
-    def _likeliest(self) -> int:
+    def _last_logits(self) -> Any:  # noqa: ANN401 - numpy is the other environment's
         numpy = importlib.import_module("numpy")
         logits = self._library.llama_get_logits_ith(self._context, -1)
-        return int(numpy.ctypeslib.as_array(logits, (self._num_vocabulary,)).argmax())
+        return numpy.ctypeslib.as_array(logits, (self._num_vocabulary,))
+
+    def _likeliest(self) -> int:
+        return int(self._last_logits().argmax())
 
 
 def answer(peer: Peer, wish: dict[str, Any]) -> dict[str, Any]:
@@ -184,6 +206,10 @@ def answer(peer: Peer, wish: dict[str, Any]) -> dict[str, Any]:
         return peer.feed(wish["feed"], is_going_on=wish.get("goes_on", False))
     if "routes" in wish:
         return peer.routes(wish["routes"])
+    if "greedy" in wish:
+        return peer.greedy(wish["greedy"], wish["first"])
+    if "logits" in wish:
+        return peer.logits(wish["logits"])
     return peer.decode(wish["decode"], wish["first"])
 
 

@@ -35,7 +35,8 @@ def write_gguf(path: Path, model: CalibratedModel) -> None:
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_ti_data_to_file()
-    (file,) = writer.fout or ()
+    assert writer.fout
+    file = writer.fout[0]
     writer.write_padding(file, file.tell())
     for stack in stacks:
         begin = file.tell()

@@ -26,7 +26,7 @@ READABLE = (
     "Q4_K_M, Q4_K_S, Q5_K_M, Q6_K, Q8_0, Q4_0, IQ4_XS, IQ4_NL, Q3_K_M, Q2_K, MXFP4, BF16, F16"
 )
 """As the names of files call them, so that a person can look for one."""
-MAX_PLAIN_WEIGHTS = 1 << 30
+MAX_PLAIN_WEIGHTS = 1 << 28
 """A dense part of no more weights becomes f16, each weight rounded once, and is computed with
 activations as they are: small models feel it most when those are rounded to eight bits."""
 _MAX_LISTED = 20

@@ -1,0 +1,35 @@
+"""The random GGUF file of `make bench-gguf` is one that the program loads and runs."""
+
+from pathlib import Path
+
+import numpy as np
+import peer
+import pytest
+from bench_gguf import Ours, add_vocabulary, exact_logits
+from model_shapes import Shape
+
+from benchmarks.calibrated.feeding import loaded
+from runtime.protocol.values import WeightFormat
+from runtime.telemetry.recorder import Counters
+from tests.support.hand_made_plans import exact_plan
+
+SHAPE = Shape(256, 256, 4, 2, 4, 2, 64, num_layers=2, vocabulary=512)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("Q4_K", WeightFormat.Q4A_G32), ("MXFP4", WeightFormat.MXFP4)]
+)
+def test_random_file_is_run_in_our_format_and_near_its_numbers(
+    tmp_path: Path, kind: str, expected: WeightFormat
+) -> None:
+    path = tmp_path / "random.gguf"
+    peer.write_model(path, SHAPE, kind, add_vocabulary=add_vocabulary(SHAPE))
+    with loaded(exact_plan(path), Counters()) as parts:
+        assert parts.plan.expert_format is expected
+        ours = Ours(parts)
+        said = ours.greedy(6, 5)
+        assert ours.greedy(6, 5) == said
+        assert ours.prompt([5, *said[:-1]]) == said[-1]
+        found = ours.logits([5, *said])
+    exact = exact_logits(path, [5, *said])
+    assert np.sqrt(np.mean((found - exact) ** 2)) < 0.1 * exact.std()
