@@ -11,8 +11,7 @@ MIN_TOKENS = 200
 def complaints(trace: Trace) -> list[str]:
     """Return what is wrong with a trace; empty if it can be trusted."""
     found = []
-    ordered = np.sort(trace.ids, axis=2)
-    repeated = int((ordered[:, :, 1:] == ordered[:, :, :-1]).any(axis=2).sum())
+    repeated = repeated_rows(trace)
     if repeated:
         found.append(f"{repeated} rows name an expert twice")
     if trace.num_tokens < MIN_TOKENS:
@@ -26,6 +25,12 @@ def complaints(trace: Trace) -> list[str]:
     if reuse <= 1.05 * chance:
         found.append(f"reuse from token to token is chance: {reuse:.3f}, by chance {chance:.3f}")
     return found
+
+
+def repeated_rows(trace: Trace) -> int:
+    """Return how many tokens name an expert of a layer more than once, summed over layers."""
+    ordered = np.sort(trace.ids, axis=2)
+    return int((ordered[:, :, 1:] == ordered[:, :, :-1]).any(axis=2).sum())
 
 
 def uses(trace: Trace) -> np.ndarray:

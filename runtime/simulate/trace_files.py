@@ -11,6 +11,7 @@ import numpy as np
 
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
+from runtime.simulate.hygiene import repeated_rows
 from runtime.simulate.trace import Trace, TraceOrigin
 
 FORMAT_VERSION = 1
@@ -18,7 +19,14 @@ HEADER = "trace.json"
 _MAX_HEADER_BYTES = 1 << 20
 _MAX_PART_BYTES = 256 << 20
 _MAX_PARTS = 1000
+_MAX_EXPERTS = 1 << 12
+"""Of a layer; several times what any published model has. Policies keep a square of them."""
 _Part = dict[str, np.ndarray]
+# A compression or a cipher that is not at hand is told by the last two.
+_DAMAGED = (
+    OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError,
+    RuntimeError,
+)  # fmt: skip
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -112,11 +120,11 @@ def write_trace(folder: Path, trace: Trace, tokens_per_part: int) -> None:
 
 
 def read_trace(folder: Path) -> Trace:
-    """Read a trace; raise ``FILE_UNREADABLE`` if it is not one, or damaged."""
+    """Read a trace; raise ``FILE_UNREADABLE`` if it is not one, damaged, or nobody's routing."""
     header = _read_header(folder / HEADER)
     parts = [_read_part(folder / name) for name in header.parts]
     try:
-        return Trace(
+        trace = Trace(
             header.name,
             TraceOrigin(header.model, header.kind, header.source, header.licence),
             header.num_experts,
@@ -129,6 +137,12 @@ def read_trace(folder: Path) -> Trace:
         )
     except ValueError as error:
         raise _unreadable(folder / HEADER, str(error)) from error
+    if not trace.ids.size:
+        raise _unreadable(folder / HEADER, f"ids of {trace.ids.shape}: nothing was chosen")
+    repeated = repeated_rows(trace)
+    if repeated:
+        raise _unreadable(folder / HEADER, f"{repeated} rows name an expert twice")
+    return trace
 
 
 def _joined(parts: Sequence[_Part], name: str) -> np.ndarray | None:
@@ -154,6 +168,9 @@ def _read_header(path: Path) -> _Header:
         raise _unreadable(path, f"version {header.version}, and not {FORMAT_VERSION}")
     if not 0 < len(header.parts) <= _MAX_PARTS:
         raise _unreadable(path, f"{len(header.parts)} parts")
+    if not 0 < header.num_experts <= _MAX_EXPERTS:
+        reason = f"{header.num_experts} experts in a layer, and not 1 to {_MAX_EXPERTS}"
+        raise _unreadable(path, reason)
     if any(name in ("", ".", "..") or Path(name).name != name for name in header.parts):
         raise _unreadable(path, "a part lies outside of the folder")
     return header
@@ -168,7 +185,7 @@ def _read_part(path: Path) -> _Part:
         with np.load(path, allow_pickle=False) as arrays:
             ids = arrays["ids"]
             found = {name: arrays[name] for name in ("scores", "hints") if name in arrays}
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except _DAMAGED as error:
         raise _unreadable(path, str(error)) from error
     if ids.dtype not in (np.uint8, np.uint16) or ids.ndim != 3:
         raise _unreadable(path, f"ids are {ids.dtype} of {ids.ndim} dimensions")

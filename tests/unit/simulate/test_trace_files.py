@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,15 @@ def damaged(folder: Path, **changes: object) -> None:
     (folder / HEADER).write_text(json.dumps({**header, **changes}))
 
 
+def entry_changed(folder: Path, *, flags: int = 0, method: int = 8) -> bytes:
+    """The first part, whose entries claim other flags, or another compression."""
+    data = bytearray((folder / "part-000.npz").read_bytes())
+    for mark, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = data.index(mark) + place
+        data[at : at + 4] = struct.pack("<HH", flags, method)
+    return bytes(data)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -62,6 +72,12 @@ def damaged(folder: Path, **changes: object) -> None:
         {"parts": ["missing.npz"]},
         {"parts": [HEADER]},
         {"num_experts": 3},
+        {"num_experts": 0},
+        {"num_experts": 1 << 40},
+        {"parts": ["twice.npz"]},
+        {"parts": ["empty.npz"], "sequence_tokens": []},
+        {"parts": ["ciphered.npz"]},
+        {"parts": ["odd.npz"]},
         {"sequence_tokens": [1]},
         {"layers": [0]},
         {"surprise": 1},
@@ -80,6 +96,11 @@ def test_trace_that_is_damaged_is_refused_with_its_file(
 ) -> None:
     write_trace(tmp_path, sticky_trace(num_tokens=20), 100)
     ids = np.zeros((3, 20, 2), np.uint8)
+    ids[:, :, 1] = 1
+    np.savez_compressed(tmp_path / "twice.npz", ids=np.zeros_like(ids))
+    np.savez_compressed(tmp_path / "empty.npz", ids=ids[:, :0])
+    (tmp_path / "ciphered.npz").write_bytes(entry_changed(tmp_path, flags=1))
+    (tmp_path / "odd.npz").write_bytes(entry_changed(tmp_path, method=97))
     np.savez_compressed(tmp_path / "other.npz", ids=ids[:, :, :1])
     np.savez_compressed(tmp_path / "floats.npz", ids=ids.astype(float))
     np.savez_compressed(tmp_path / "scores.npz", ids=ids, scores=ids[:1])
