@@ -22,10 +22,9 @@ _MAX_PARTS = 1000
 _MAX_EXPERTS = 1 << 12
 """Of a layer; several times what any published model has. Policies keep a square of them."""
 _Part = dict[str, np.ndarray]
-# A compression or a cipher that is not at hand is told by the last two.
+# A compression or a cipher that is not at hand is told by the last of them.
 _DAMAGED = (
-    OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError,
-    RuntimeError,
+    OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, RuntimeError
 )  # fmt: skip
 
 
