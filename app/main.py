@@ -48,6 +48,7 @@ from app.views.chat_view import ChatView
 from app.views.drop_zone import DropTarget
 from app.views.main_window import MainWindow
 from app.views.notice_bar import NoticeSource
+from app.views.progress_text import progress_name
 from app.views.rail import Page
 from runtime.protocol.chat import GenerationStats, Role
 from runtime.protocol.model import LoadedModel
@@ -264,6 +265,8 @@ class Program(QObject):
     def _connect(self) -> None:
         window, session, chat, notices = self.window, self.session, self.chat, self._notices
         session.changed.connect(self._show_stage)
+        session.progress_changed.connect(self._show_work)
+        window.strip.cancel_clicked.connect(session.cancel)
         self.client.opened.connect(self._map_import.begin)
         self._map_import.running_changed.connect(self.chat_view.cards.hold_map)
         session.failed.connect(notices.show_failure)
@@ -313,10 +316,18 @@ class Program(QObject):
         self.window.strip.show_model(
             session.loaded, names.get(session.stage, ""), session.loaded_plan
         )
+        self._show_work()
         if session.loaded is not None:
             self.window.strip.show_answer(self.chat_view.last_stats())
         if session.error is None:
             self.window.notice.clear(NoticeSource.ENGINE)
+
+    def _show_work(self) -> None:
+        """Say on every page how far a load or preparation is, and let it be cancelled there."""
+        stage, progress = self.session.stage, self.session.progress
+        is_running = stage in (Stage.PREPARING, Stage.LOADING)
+        text = progress_name(progress) if is_running and progress is not None else ""
+        self.window.strip.show_work(text, can_cancel=is_running)
 
     def _on_steadied(self) -> None:
         plan = self.session.loaded_plan

@@ -64,6 +64,10 @@ class LoadListener:
     def on_load_planned(self, plan: PlacementPlan) -> None:
         """This plan is carried out."""
 
+    def on_load_ready(self, *, was_prepared: bool) -> bool:
+        """Return whether this runtime can load a model; if not, the wish waits for the next."""
+        return True
+
     def on_load_done(self, model: LoadedModel) -> None:
         """The wish came true."""
 
@@ -90,6 +94,8 @@ class LoadFlow:
         self.plan: PlacementPlan | None = None
         """The plan that is carried out, or was last."""
         self.is_cancelling = False
+        self.is_ready = False
+        """The wish can be loaded, and waits for a runtime that has loaded nothing."""
 
     def want(self, wish: LoadWish) -> None:
         """Take a new wish; ``resume`` begins with it."""
@@ -133,6 +139,7 @@ class LoadFlow:
         self.step = LoadStep.NONE
         self.progress = None
         self.is_cancelling = False
+        self.is_ready = False
 
     def _enter(self, step: LoadStep, request_id: int | None) -> None:
         self._request_id = request_id
@@ -207,8 +214,8 @@ class LoadFlow:
             )
             return
         self.plan = plan
-        self._listener.on_load_planned(plan)
         if plan.needs_prepare:
+            self._listener.on_load_planned(plan)
             request_id = self._send(
                 lambda request_id: PrepareModel(
                     request_id=request_id,
@@ -218,11 +225,15 @@ class LoadFlow:
                 self._on_reply,
             )
             self._enter(LoadStep.PREPARE, request_id)
-        else:
+        elif self._listener.on_load_ready(was_prepared=self._was_prepared):
+            self._listener.on_load_planned(plan)
             request_id = self._send(
                 lambda request_id: LoadModel(request_id=request_id, plan=plan), self._on_reply
             )
             self._enter(LoadStep.LOAD, request_id)
+        else:
+            self.is_ready = True
+            self._enter(LoadStep.NONE, None)
 
     def _end(self, error: ErrorReport | None) -> None:
         is_engine_used = self.step is LoadStep.LOAD

@@ -47,7 +47,8 @@ class Session(QObject, LoadListener):
     """What runs, what is loaded and which folder is looked at; takes the intents about them.
 
     Every intent but ``shutdown`` returns at once and shows its effect through the signals. One
-    loaded model is one runtime process: unloading and switching end it and start the next.
+    loaded model is one runtime process: unloading and switching end it and start the next. A model
+    that has to be prepared first is prepared beside the loaded one, which can be asked meanwhile.
     Threads: window thread.
     """
 
@@ -87,6 +88,7 @@ class Session(QObject, LoadListener):
         self._load = LoadFlow(client.send, self, clock)
         self._loaded: LoadedModel | None = None
         self._loaded_wish: LoadWish | None = None
+        self._loaded_plan: PlacementPlan | None = None
         self._machine: MachineReport | None = None
         self._error: ErrorReport | None = None
         self._outcome: ProcessOutcome | None = None
@@ -157,7 +159,7 @@ class Session(QObject, LoadListener):
     @property
     def loaded_plan(self) -> PlacementPlan | None:
         """The plan of the loaded model, with its forecast."""
-        return self._load.plan if self._loaded is not None else None
+        return self._loaded_plan if self._loaded is not None else None
 
     @property
     def loaded_budgets(self) -> Budgets:
@@ -172,7 +174,9 @@ class Session(QObject, LoadListener):
     @property
     def can_answer(self) -> bool:
         """Whether ``start_answer`` would be accepted."""
-        return self.stage is Stage.READY
+        if self._loaded is None or self._answers.is_running:
+            return False
+        return self.stage in (Stage.READY, Stage.PREPARING)
 
     def start(self) -> None:
         """Start the runtime."""
@@ -290,18 +294,18 @@ class Session(QObject, LoadListener):
     def _take_budgets(self, event: BudgetsSet) -> None:
         """Keep what is in force now, here and for the next start."""
         self._loaded = event.model
-        self._load.plan = event.plan
+        self._loaded_plan = event.plan
         self._library.note_plan(event.plan)
         assert self._loaded_wish is not None
         self._loaded_wish = dataclasses.replace(self._loaded_wish, limits=self.budgets.limits())
         self.changed.emit()
 
     def _want(self, wish: LoadWish) -> None:
-        """Begin with a wish in a runtime that has loaded nothing yet."""
-        is_clean = self._loaded is None and self._load.step is not LoadStep.LOAD
+        """Begin with a wish, in the next runtime if this one is at work on another."""
+        is_free = self._load.step in (LoadStep.NONE, LoadStep.PLAN)
         self._error = None
         self._load.want(wish)
-        if self._is_dead or is_clean:
+        if self._is_dead or is_free:
             self._start_if_dead()
             self._load.resume()
             self.changed.emit()
@@ -320,7 +324,10 @@ class Session(QObject, LoadListener):
         self.changed.emit()
 
     def _on_cancel_patience_ended(self) -> None:
+        """End what does not stop; a model that was loaded beside it is loaded again."""
         self._load.drop_wish()
+        if self._loaded is not None and self._loaded_wish is not None:
+            self._load.want(self._loaded_wish)
         self._replace_runtime(at_once=True)
 
     def _on_stop_patience_ended(self) -> None:
@@ -340,6 +347,8 @@ class Session(QObject, LoadListener):
         self._stop_patience.stop()
         if isinstance(event, GenerationFinished | GenerationCancelled) and self._loaded is not None:
             self._library.note_rate(self._loaded.folder, event.stats.decode_tokens_per_s)
+        if self._load.is_ready:
+            self._replace_runtime()
         self.changed.emit()
 
     def _on_opened(self) -> None:
@@ -396,11 +405,20 @@ class Session(QObject, LoadListener):
         """Keep the plan for the list of models."""
         self._library.note_plan(plan)
 
+    def on_load_ready(self, *, was_prepared: bool) -> bool:
+        """Give up the loaded model only now; an answer begun while preparing ends first."""
+        if self._loaded is None:
+            return True
+        if not (was_prepared and self._answers.is_running):
+            self._replace_runtime()
+        return False
+
     def on_load_done(self, model: LoadedModel) -> None:
         """Keep the model, here and for the next start."""
         plan = self._load.plan
         kind = plan.kind if plan is not None else None
         self._loaded = model
+        self._loaded_plan = plan
         self._loaded_wish = LoadWish(model.folder, kind, self.budgets.limits())
         self._settings.change(last_folder=model.folder, last_plan=kind)
         self.changed.emit()

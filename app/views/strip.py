@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 from app.graphs.series import Curve, Totals
 from app.state.drive_warning import DriveWarning
 from app.text import drive_phrases, model_phrases, monitor_phrases, phrases, units
-from app.text.words import StripWords
+from app.text.words import ShellWords, StripWords
 from app.theme import metrics
 from app.theme.palette import TIERS, Palette
 from app.views.pieces import button, label
@@ -25,6 +25,8 @@ class Strip(QFrame):
 
     drive_clicked = Signal()
     """The person wants to know more about the warning."""
+    cancel_clicked = Signal()
+    """What is being prepared or loaded is to stop."""
 
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -46,7 +48,16 @@ class Strip(QFrame):
         self._drive_dot = Dot(palette, "drive")
         self.drive_button = button("", "warning")
         self.drive_button.clicked.connect(self.drive_clicked)
+        self._work = label("", "dim")
+        self.cancel_button = button(ShellWords.CANCEL)
+        self.cancel_button.clicked.connect(self.cancel_clicked)
         self._wanted: dict[QWidget, bool] = {}
+        self._build(palette)
+        self.show_model(None, "", None)
+        self.show_drive(None)
+        self.show_work("", can_cancel=False)
+
+    def _build(self, palette: Palette) -> None:
         layout = QHBoxLayout(self)
         layout.setSizeConstraint(QHBoxLayout.SizeConstraint.SetNoConstraint)
         layout.setContentsMargins(18, 0, 18, 0)
@@ -63,6 +74,8 @@ class Strip(QFrame):
             pair.addWidget(self._amounts[tier])
             layout.addLayout(pair)
         layout.addStretch(1)
+        layout.addWidget(self._work)
+        layout.addWidget(self.cancel_button)
         warning = QHBoxLayout()
         warning.setSpacing(5)
         warning.addWidget(self._drive_dot)
@@ -76,8 +89,6 @@ class Strip(QFrame):
         layout.addWidget(self._forecast)
         layout.addWidget(self._watts)
         layout.addWidget(self._memory)
-        self.show_model(None, "", None)
-        self.show_drive(None)
 
     def show_model(
         self, model: LoadedModel | None, status: str, plan: PlacementPlan | None
@@ -110,6 +121,14 @@ class Strip(QFrame):
         self._bar.show_parts(list(shares.items()), tooltip)
         self._memory.setText(model_phrases.memory_line(model))
         self._memory.setToolTip(model_phrases.memory_tooltip(model))
+        self._fit()
+
+    def show_work(self, text: str, *, can_cancel: bool) -> None:
+        """Show how far preparing or loading is, and the button to cancel it."""
+        self._work.setText(text)
+        self._work.setToolTip(text)
+        self._want(self._work, bool(text))
+        self._want(self.cancel_button, can_cancel)
         self._fit()
 
     def show_answer(self, stats: GenerationStats | None) -> None:
@@ -167,6 +186,7 @@ class Strip(QFrame):
             [self._watts],
             [*self._dots.values(), *self._amounts.values()],
             [self._bar],
+            [self._work],
         ]
         for widget in (each for group in optional for each in group):
             widget.setVisible(self._wanted.get(widget, True))

@@ -1,4 +1,4 @@
-"""A load in the window: how far it is can be seen, and it can be cancelled by its button."""
+"""A load in the window: how far it is can be seen, and it can be cancelled on every page."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.gui.main.conftest import StartWindow
 from tests.support.window import START_MS
 
 
-def test_load_shows_how_far_it_is_and_is_cancelled_by_its_button(
+def test_load_shows_how_far_it_is_and_is_cancelled_where_the_person_is(
     start_window: StartWindow, tmp_path: Path
 ) -> None:
     window = start_window(is_loading=False, load_s=600.0)
@@ -30,8 +30,14 @@ def test_load_shows_how_far_it_is_and_is_cancelled_by_its_button(
     )
     assert view._progress.isVisible()
     assert view._progress.maximum() > 0
-    window.click(view, ShellWords.CANCEL)
+    strip = window.program.window.strip
+    assert strip._work.text().startswith(ModelWords.LOADING_DENSE)
+    # The page that a start leads to has the button too.
+    window.program.window.show_page(Page.CHAT)
+    window.click(strip, ShellWords.CANCEL)
     window.wait_for_stage(Stage.PLANNED)
+    assert not strip.cancel_button.isVisible()
+    window.program.window.show_page(Page.MODELS)
     assert session.loaded is None
     assert session.error is None
     assert not view._progress.isVisible()

@@ -29,7 +29,7 @@ from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.values import WeightFormat
 from tests.support.fake_client import FakeClient
-from tests.support.session_replies import answer_inspect, answer_load, answer_plan, plan_candidate
+from tests.support.session_replies import answer_load, answer_plan, plan_candidate
 from tests.support.unnarrowed import now
 from tests.support.window_values import (
     FOLDER,
@@ -201,22 +201,6 @@ class TestLoad:
         client.answer(CommandFailed(request_id=wish.request_id, error=error))
         assert open_session.error == error
         assert client.stops == []
-
-    def test_another_model_ends_the_runtime_and_loads_in_the_next(
-        self, ready_session: Session, client: FakeClient
-    ) -> None:
-        session = ready_session
-        session.drop_folder("/models/other")
-        assert now(session.stage) is Stage.READY
-        answer_inspect(client)
-        answer_plan(client, some_plan(folder="/models/other"))
-        session.prepare_and_load()
-        assert now(session.stage) is Stage.STOPPING
-        assert session.loaded is None
-        client.end()
-        client.open()
-        assert client.last(PlanModel).folder == "/models/other"
-        assert now(session.stage) is Stage.LOADING
 
     def test_second_wish_while_loading_replaces_the_first(
         self, open_session: Session, client: FakeClient

@@ -79,6 +79,21 @@ def test_strip_narrow_lets_go_of_what_matters_least(strip: Strip) -> None:
     strip.show_palette(DARK)
 
 
+def test_strip_shows_work_beside_a_model_and_keeps_its_cancel_when_narrow(
+    strip: Strip, qtbot: QtBot
+) -> None:
+    strip.show_work("Preparing · 41 %", can_cancel=True)
+    strip.resize(1400, 40)
+    assert "Preparing · 41 %" in shown(strip)
+    strip.resize(420, 40)
+    assert strip.cancel_button.isVisible()
+    assert strip.cancel_button.geometry().right() < 420
+    with qtbot.waitSignal(strip.cancel_clicked):
+        QTest.mouseClick(strip.cancel_button, Qt.MouseButton.LeftButton)
+    strip.show_work("", can_cancel=False)
+    assert not strip.cancel_button.isVisible()
+
+
 def test_strip_without_a_model_shows_what_goes_on(strip: Strip) -> None:
     strip.show_model(None, "Loading", None)
     assert shown(strip).replace(" | ", "") == "Loading"
