@@ -8,8 +8,12 @@ cache. What a side read from the drive is what the system counted for its proces
 and 2048 tokens are measured under the limit of 50 %.
 
     python benchmarks/drive.py --quick            the limit of 50 %, 2 pairs, under ten minutes
+    python benchmarks/drive.py --table            all limits, 5 pairs, two threads, no prompts
     python benchmarks/drive.py                    all limits, 5 pairs, about two hours
     python benchmarks/drive.py --only calibrated --limit 25 --place fast    a part, not kept
+
+A run that was stopped goes on where it was when it is started again in the same way; `--fresh`
+begins anew.
 
 The drives are a compressed block device in RAM, made for the time of the run, and this one
 throttled to 500 MB/s; `--place "this drive"` is this one as it is, and `--fast FOLDER` a folder on
@@ -28,10 +32,12 @@ import shutil
 import signal
 import statistics
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import peer
 import psutil
+from drive_kept import KeptCells, circumstances
 from drive_models import (
     CALIBRATED,
     RANDOM,
@@ -55,6 +61,8 @@ LIMITS = (75, 50, 25)
 """Percent of the peer's file."""
 PROMPTS_SHARE = 50
 """The limit under which prompts are measured."""
+TABLE_TOKENS = 24
+"""Tokens of a turn in the short form of the whole table."""
 TARGETS = {
     (FAST, RANDOM): {75: 2.1, 50: 2.4, 25: 3.4},
     (FAST, CALIBRATED): {75: 1.4, 50: 1.8, 25: 2.3},
@@ -67,18 +75,24 @@ TARGETS = {
 def main() -> None:
     """Measure the cells that were asked for and write the result."""
     wishes = _wishes()
+    name = "drive-quick" if wishes.quick else "drive-table" if wishes.table else "drive"
+    settings = {field: str(value) for field, value in vars(wishes).items() if field != "fresh"}
+    path = ROOT / "build" / "bench-drive" / f"{name}.json"
+    kept = KeptCells(path, settings | circumstances())
+    if wishes.fresh:
+        kept.forget()
+        kept = KeptCells(path, settings | circumstances())
     python = peer.environment("native")
     rows: list[dict[str, object]] = []
     refused = []
     for place_name in wishes.place:
         for routing in wishes.only:
             try:
-                with place_of(place_name, wishes.fast) as place:
-                    rows += _cells(place, routing, python, wishes)
+                rows += _cells(place_name, routing, python, wishes, kept)
             except OSError as error:
                 refused.append(f"{place_name}, {routing} routing: {error}")
                 print(f"left out: {refused[-1]}", flush=True)
-    name = "drive-quick" if wishes.quick else "drive"
+    kept.forget()
     if wishes.is_part:
         print(json.dumps(rows, indent=1))
         return
@@ -90,6 +104,8 @@ def _wishes() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="models larger than memory, beside llama.cpp")
     add = parser.add_argument
     add("--quick", action="store_true", help="50 %% alone, 2 pairs, two threads, fewer tokens")
+    add("--table", action="store_true", help="all limits, two threads, fewer tokens, no prompts")
+    add("--fresh", action="store_true", help="do not go on with a run that was stopped")
     add("--fast", type=Path, help="a folder on a fast drive, instead of one in RAM")
     add("--pairs", type=int, default=0, help="turns of each side")
     add("--tokens", type=int, default=0, help="tokens of a turn")
@@ -100,9 +116,10 @@ def _wishes() -> argparse.Namespace:
     add("--prompts", action="store_true", help="prompts too, of which --quick has none")
     wishes = parser.parse_args()
     wishes.is_part = bool(wishes.only or wishes.limit or wishes.place)
-    wishes.prompts = wishes.prompts or not wishes.quick
+    wishes.is_short = wishes.quick or wishes.table
+    wishes.prompts = wishes.prompts or not wishes.is_short
     wishes.pairs = wishes.pairs or (2 if wishes.quick else 5)
-    wishes.tokens = wishes.tokens or (32 if wishes.quick else 64)
+    wishes.tokens = wishes.tokens or (32 if wishes.quick else TABLE_TOKENS if wishes.table else 64)
     wishes.only = wishes.only or [RANDOM, CALIBRATED]
     wishes.limit = wishes.limit or ([50] if wishes.quick else list(LIMITS))
     wishes.place = wishes.place or [FAST, SLOW]
@@ -110,21 +127,32 @@ def _wishes() -> argparse.Namespace:
 
 
 def _cells(
-    place: Place, routing: str, python: Path, wishes: argparse.Namespace
+    place_name: str, routing: str, python: Path, wishes: argparse.Namespace, kept: KeptCells
 ) -> list[dict[str, object]]:
-    """Return the lines of all limits on a drive with one model."""
+    """Return the lines of all limits on a drive with one model; kept ones are not measured."""
+    names = {share: f"{place_name}, {routing}, {share}" for share in wishes.limit}
+    missing = [share for share, name in names.items() if kept.rows(name) is None]
+    if missing:
+        with place_of(place_name, wishes.fast) as place:
+            for share, rows in _measured(place, routing, missing, python, wishes):
+                kept.keep(names[share], rows)
+    return [line for name in names.values() for line in kept.rows(name) or ()]
+
+
+def _measured(
+    place: Place, routing: str, shares: list[int], python: Path, wishes: argparse.Namespace
+) -> Iterator[tuple[int, list[dict[str, object]]]]:
+    """Yield each limit with its lines."""
     folder = place.folder / routing
     model_bytes = make(folder, routing)
-    rows: list[dict[str, object]] = []
-    for share in wishes.limit:
+    for share in shares:
         limit_bytes = model_bytes * share // 100
         with memory_group(limit_bytes) as group:
             if group is None:
                 sys.exit("no control group can be made here: run as root on Linux")
             with read_ahead(folder, wishes.read_ahead):
                 cell = Cell(place, folder, routing, share, limit_bytes)
-                rows += _measure(cell, group, python, wishes)
-    return rows
+                yield share, _measure(cell, group, python, wishes)
 
 
 def _measure(
@@ -143,7 +171,7 @@ def _measure(
         # The best of the peer's own settings: a mapped model may gain from one thread less.
         for _ in range(wishes.pairs):
             ours.append(our_turn(cell, ids, start))
-            for threads in (THREADS,) if wishes.quick else (THREADS, 1):
+            for threads in (THREADS,) if wishes.is_short else (THREADS, 1):
                 found = theirs.setdefault(threads, [])
                 found.append(peer_turn(python, cell, threads, ids, start))
         prompts: list[dict[str, object]] = []
@@ -210,7 +238,10 @@ def _rows(cell: Cell, ours: list[Run], theirs: list[Run], threads: int) -> list[
     ]
     if cell.routing == CALIBRATED:
         rows.append(_beside_replay(what, ours))
-    print(f"{what}: {rate:.2f} tokens/s, peer {beside:.2f}, {limit_share:.0%} of our limit")
+    print(
+        f"{what}: {rate:.2f} tokens/s, peer {beside:.2f}, {limit_share:.0%} of our limit",
+        flush=True,
+    )
     return rows
 
 
