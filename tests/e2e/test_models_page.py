@@ -88,8 +88,10 @@ def test_dropped_folder_is_planned_prepared_with_progress_cancelled_and_begun_ag
     assert view._progress.isVisible()
     assert view._progress_text.text().startswith(ModelWords.PREPARING)
     ready_window.click(view, ShellWords.CANCEL)
-    ready_window.wait_for_stage(Stage.PLANNED)
+    ready_window.wait_for_stage(Stage.READY)
     assert program.session.error is None
+    assert program.session.loaded is not None
+    assert program.session.loaded.is_exact
     assert not view._progress.isVisible()
     assert not view._cancel.isVisible()
 
