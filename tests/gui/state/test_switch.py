@@ -3,6 +3,7 @@
 from pytestqt.qtbot import QtBot
 
 from app.state.answer_flow import ignore
+from app.state.load_flow import LoadListener
 from app.state.session import Session
 from app.state.stages import Stage
 from runtime.protocol.chat import ChatMessage, FinishReason, Role, SamplingSettings
@@ -153,3 +154,9 @@ def test_crash_while_another_is_prepared_starts_again_with_the_loaded_one(
     ready_session.restart_runtime()
     client.open()
     assert client.last(PlanModel).folder == FOLDER
+
+
+def test_listener_that_says_nothing_lets_a_model_load_in_the_runtime_that_is_there() -> None:
+    listener = LoadListener()
+    assert listener.on_load_ready(was_prepared=False)
+    assert listener.on_load_ready(was_prepared=True)
