@@ -6,16 +6,14 @@ it finishes.
 """
 
 import os
-import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from runtime.engine.base import CancelToken
 from runtime.hub import download
 from runtime.hub.desk import HubDesk
 from runtime.hub.download import Fetched
+from tests.support.mortal import die, mortal
 
 
 def main(arguments: list[str]) -> int:
@@ -26,28 +24,15 @@ def main(arguments: list[str]) -> int:
 
     def tell(fetched: Fetched) -> None:
         if point == "bytes" and fetched.done_bytes >= number:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
 
     if point == "sync":
-        os.fsync = _mortal(os.fsync, number)
+        os.fsync = mortal(os.fsync, number)
     elif point == "rename":
-        Path.replace = _mortal(Path.replace, number)  # type: ignore[method-assign]
-        Path.rename = _mortal(Path.rename, number)  # type: ignore[method-assign]
+        Path.replace = mortal(Path.replace, number)  # type: ignore[method-assign]
+        Path.rename = mortal(Path.rename, number)  # type: ignore[method-assign]
     HubDesk(Path(cache)).download(model_id, revision, address, root, CancelToken(), tell)
     return 0
-
-
-def _mortal(function: Callable[..., Any], number: int) -> Callable[..., Any]:
-    """Return ``function`` that kills the process when it is called the ``number``-th time."""
-    left = [number]
-
-    def called(*arguments: Any, **named: Any) -> Any:
-        left[0] -= 1
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments, **named)
-
-    return called
 
 
 if __name__ == "__main__":

@@ -6,17 +6,16 @@ as POINT lets no file grow beyond NUMBER bytes instead.
 """
 
 import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from runtime.errors import LarderError
 from runtime.inspect.folder import inspect_folder
 from runtime.prepare import progress
 from runtime.prepare.prepare import prepare_model
 from runtime.protocol.values import WeightFormat
+from tests.support.mortal import mortal
 
 REFUSED_STATUS = 3
 
@@ -32,30 +31,17 @@ def main(arguments: list[str]) -> int:
 
         resource.setrlimit(resource.RLIMIT_FSIZE, (number, number))
     elif point == "write":
-        report = _mortal(lambda done, total: None, number)
+        report = mortal(lambda done, total: None, number)
     elif point == "sync":
-        os.fsync = _mortal(os.fsync, number)
+        os.fsync = mortal(os.fsync, number)
     elif point == "rename":
-        Path.replace = _mortal(Path.replace, number)  # type: ignore[method-assign]
+        Path.replace = mortal(Path.replace, number)  # type: ignore[method-assign]
     try:
         prepare_model(inspect_folder(source), WeightFormat(weight_format), target, report)
     except LarderError as error:
         sys.stdout.write(error.code.value)
         return REFUSED_STATUS
     return 0
-
-
-def _mortal(function: Callable[..., Any], number: int) -> Callable[..., Any]:
-    """Return ``function`` that kills the process when it is called the ``number``-th time."""
-    left = [number]
-
-    def called(*arguments: Any, **named: Any) -> Any:
-        left[0] -= 1
-        if not left[0]:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*arguments, **named)
-
-    return called
 
 
 if __name__ == "__main__":
