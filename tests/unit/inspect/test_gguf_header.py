@@ -199,7 +199,7 @@ def outcome(path: Path) -> tuple[ErrorCode | None, list[int]]:
 SEED = gguf_bytes(*tiny_llama())
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_changed_bytes_give_a_header_or_a_sentence(tmp_path: Path, data: st.DataObject) -> None:
     changed = bytearray(SEED[:9000])
