@@ -30,6 +30,7 @@ class LiveBudgets(QObject):
         self._num_applying = 0
         self._applied: Budgets | None = None
         self._was_set = False
+        self._kept: PlacementPlan | None = None
         self._folder = ""
         session.changed.connect(self._on_session_changed)
 
@@ -60,6 +61,14 @@ class LiveBudgets(QObject):
     def was_set(self) -> bool:
         """Whether the last thing that happened is that a change came into force."""
         return self._was_set
+
+    @property
+    def kept(self) -> PlacementPlan | None:
+        """The plan in force if it keeps more of a device than was asked; None else.
+
+        What every token uses has to be somewhere, and the RAM that was given does not hold it.
+        """
+        return self._kept if self._was_set else None
 
     @property
     def error(self) -> ErrorReport | None:
@@ -131,6 +140,12 @@ class LiveBudgets(QObject):
         self._num_applying = max(0, self._num_applying - 1)
         if isinstance(event, BudgetsSet):
             self._was_set = True
+            asked = self._applied.vram_bytes if self._applied is not None else {}
+            is_more = any(
+                event.plan.budgets.vram_bytes.get(device, 0) > num_bytes
+                for device, num_bytes in asked.items()
+            )
+            self._kept = event.plan if is_more else None
             self._ask_bounds()
         else:
             self._error = _error_of(event)

@@ -6,6 +6,7 @@ from app.state.candidate_flow import Limits, Send
 from app.state.settings import SettingsState
 from runtime.protocol.messages import BudgetsSet, PlanModel, Reply, SetBudgets
 from runtime.protocol.model import LoadedModel
+from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Budgets
 
 
@@ -101,7 +102,8 @@ class ModelBudgets:
         def on_reply(event: Reply) -> None:
             if isinstance(event, BudgetsSet) and self._loaded() is not None:
                 self._settings.change(
-                    ram_budget_bytes=budgets.ram_bytes, vram_budget_bytes=budgets.vram_bytes
+                    ram_budget_bytes=budgets.ram_bytes,
+                    vram_budget_bytes=vram_in_force(budgets, event.plan),
                 )
                 self._taken(event)
             listener(event)
@@ -110,3 +112,11 @@ class ModelBudgets:
             lambda request_id: SetBudgets(request_id=request_id, budgets=budgets), on_reply
         )
         return request_id is not None
+
+
+def vram_in_force(asked: Budgets, plan: PlacementPlan) -> dict[str, int]:
+    """Return the VRAM budgets that were asked for, with what the model keeps above them."""
+    return {
+        device: max(num_bytes, plan.budgets.vram_bytes.get(device, 0))
+        for device, num_bytes in asked.vram_bytes.items()
+    }

@@ -138,6 +138,14 @@ def plan_effect(
     return DOT.join(part for part in (text, effect_text(forecast)) if part)
 
 
+def vram_kept(vram_bytes: int, ram_bytes: int) -> str:
+    """What a model keeps of a device that it was to give up."""
+    return tr(
+        "It keeps {vram} of the graphics card: {ram} of RAM hold too little without it. Give it"
+        " more RAM to free the card."
+    ).format(vram=size(vram_bytes), ram=size(ram_bytes))
+
+
 def vram_unused(least_bytes: int) -> str:
     """Why a device is of no use at a budget."""
     return f"{BudgetWords.NOT_USED} " + tr("It is of use from {size} on.").format(

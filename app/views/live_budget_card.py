@@ -143,6 +143,9 @@ class LiveBudgetCard(Card):
             text, look = sentence(live.error), "error"
         elif live.is_applying:
             text, look = BudgetWords.APPLYING, "dim"
+        elif live.kept is not None:
+            plan = live.kept
+            text, look = drive_phrases.vram_kept(plan.vram_bytes, plan.ram_bytes), "accent"
         else:
             text, look = (BudgetWords.SET if live.was_set else ""), "dim"
         set_look(self._status, "look", look)

@@ -137,7 +137,7 @@ def place(needs: Needs, machine: MachineReport, budgets: Budgets) -> Placement:
     card = None if report is None else _card(needs, report, budgets)
     given = budgets.ram_bytes
     if card is not None and card.is_used:
-        needs = dataclasses.replace(needs, dense_bytes=0, has_context=False)
+        needs = _beside_card(needs)
         if given is None and card.share.num_slots == needs.num_all_slots:
             # Nothing is ever missed: RAM is only the way to the device.
             room = room_of(machine)
@@ -146,9 +146,22 @@ def place(needs: Needs, machine: MachineReport, budgets: Budgets) -> Placement:
     return Placement(_share(needs, room_of(machine), given), card)
 
 
+def card_that_helps(placement: Placement, ram_bytes: int) -> Card | None:
+    """Return the unused card with which so much RAM would do, if its room allows that."""
+    card = placement.card
+    if card is None or card.is_used or _beside_card(placement.ram.needs).min_bytes > ram_bytes:
+        return None
+    return card if card.share.room.largest_bytes >= card.share.needs.min_bytes else None
+
+
 def usable_device(devices: Sequence[DeviceReport]) -> DeviceReport | None:
     """Return the device that plans may use, None if the engine can drive none."""
     return next((device for device in devices if device.is_used), None)
+
+
+def _beside_card(needs: Needs) -> Needs:
+    """Return what RAM has to hold beside a card in use."""
+    return dataclasses.replace(needs, dense_bytes=0, has_context=False)
 
 
 def _card(needs: Needs, report: DeviceReport, budgets: Budgets) -> Card:

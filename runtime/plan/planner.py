@@ -20,7 +20,7 @@ from runtime.plan.memory import (
     MIN_SLOTS_PER_LAYER,
     Needs,
 )
-from runtime.plan.placement import Placement, place
+from runtime.plan.placement import Placement, card_that_helps, place
 from runtime.plan.reasons import Facts, reasons_of
 from runtime.plan.recommendation import explained
 from runtime.protocol.errors import ErrorCode, ErrorReport
@@ -237,12 +237,23 @@ def _problem(case: _Case, placement: Placement) -> ErrorReport | None:
     ram = placement.ram
     needed = ram.needs.min_bytes
     given = case.budgets.ram_bytes
-    if given is not None and given < needed:
+    is_budget_short = given is not None and given < needed
+    if not is_budget_short and ram.is_large_enough:
+        return None
+    free = ram.room.default_bytes if given is None else ram.room.largest_bytes
+    there = free if given is None else min(given, free)
+    card = card_that_helps(placement, there)
+    if card is not None:
+        return _report(
+            ErrorCode.VRAM_BUDGET_TOO_SMALL,
+            device=card.report.name,
+            budget_bytes=case.budgets.vram_bytes.get(card.report.device, card.share.budget_bytes),
+            needed_bytes=card.share.needs.min_bytes,
+            ram_bytes=there,
+        )
+    if given is not None and is_budget_short:
         return _report(ErrorCode.RAM_BUDGET_TOO_SMALL, budget_bytes=given, needed_bytes=needed)
-    if not ram.is_large_enough:
-        free = ram.room.default_bytes if given is None else ram.room.largest_bytes
-        return _report(ErrorCode.RAM_NOT_FREE, free_bytes=free, needed_bytes=needed)
-    return None
+    return _report(ErrorCode.RAM_NOT_FREE, free_bytes=free, needed_bytes=needed)
 
 
 def _report(code: ErrorCode, **parameters: str | int) -> ErrorReport:

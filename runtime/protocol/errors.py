@@ -62,6 +62,7 @@ class ErrorCode(enum.StrEnum):
     # model: placing and preparing it
     RAM_BUDGET_TOO_SMALL = "ram_budget_too_small"
     RAM_NOT_FREE = "ram_not_free"
+    VRAM_BUDGET_TOO_SMALL = "vram_budget_too_small"
     VRAM_NOT_THERE = "vram_not_there"
     CONTEXT_TOO_LONG = "context_too_long"
     NOT_PREPARED = "not_prepared"

@@ -122,6 +122,10 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "The model may take {free_bytes} of RAM now, but this plan needs at least"
             " {needed_bytes}. Close other programs, or choose a plan with fewer bits."
         ),
+        ErrorCode.VRAM_BUDGET_TOO_SMALL: (
+            "Beside {ram_bytes} of RAM this plan needs at least {needed_bytes} of {device}, and may"
+            " use {budget_bytes} of it. Raise that budget, or the one of RAM."
+        ),
         ErrorCode.VRAM_NOT_THERE: (
             "There is no graphics card {device} in this PC. Choose a card that is listed, or plan"
             " without one."

@@ -17,7 +17,8 @@ class BudgetChanges:
     """Wishes for other budgets; of those that wait together the newest possible one counts.
 
     A wish that cannot be met is refused and changes nothing. Those that are older than the one
-    that was met close with it.
+    that was met close with it. Where the RAM that is left holds too little for giving up the card,
+    the model keeps the least of the card: the plan in the reply says how much that is.
 
     Threads: the command thread adds; the desk works them off.
     """
@@ -54,12 +55,27 @@ class BudgetChanges:
     def _meet(self, wishes: list[tuple[Request, Budgets]]) -> None:
         while wishes:
             request, budgets = wishes[-1]
-            planned = plan_anew(self._planning, self._room.loaded_plan(), budgets)
+            loaded = self._room.loaded_plan()
+            planned = plan_anew(self._planning, loaded, budgets)
+            if isinstance(planned, ErrorReport) and _is_card_missed(planned, loaded):
+                least = int(planned.parameters["needed_bytes"])
+                planned = plan_anew(self._planning, loaded, _with_vram(budgets, loaded, least))
             if isinstance(planned, PlacementPlan):
                 self._room.propose(planned, [each for each, _ in wishes])
                 return
             request.fail(planned)
             wishes.pop()
+
+
+def _is_card_missed(problem: ErrorReport, loaded: PlacementPlan) -> bool:
+    """Whether budgets fail only because they give up the card that the model uses."""
+    return problem.code is ErrorCode.VRAM_BUDGET_TOO_SMALL and loaded.vram_bytes > 0
+
+
+def _with_vram(budgets: Budgets, loaded: PlacementPlan, num_bytes: int) -> Budgets:
+    """Return the budgets with another one for the device that the loaded model uses."""
+    vram_bytes = {**budgets.vram_bytes, loaded.device: num_bytes}
+    return msgspec.structs.replace(budgets, vram_bytes=vram_bytes)
 
 
 def plan_anew(

@@ -204,3 +204,19 @@ def test_live_bounds_stay_unknown_where_planning_fails(
     client.answer(CommandFailed(request_id=client.last(PlanModel).request_id, error=some_error()))
     assert live.bounds is None
     assert live.error is None
+
+
+def test_live_card_that_is_kept_is_told_until_the_next_wish(
+    live: LiveBudgets, client: FakeClient, settings: SettingsState
+) -> None:
+    live.carry_out(Budgets(ram_bytes=100, vram_bytes={"cuda:0": 0}))
+    command = client.last(SetBudgets)
+    plan = plan_under(Budgets(ram_bytes=100, vram_bytes={"cuda:0": 7}))
+    client.answer(BudgetsSet(request_id=command.request_id, model=some_loaded(), plan=plan))
+    assert live.kept is plan
+    assert settings.values.vram_budget_bytes == {"cuda:0": 7}
+    live.move_ram(50)
+    assert now(live.kept) is None
+    live.carry_out(Budgets(ram_bytes=50, vram_bytes={"cuda:0": 7}))
+    set_budgets(client)
+    assert now(live.kept) is None

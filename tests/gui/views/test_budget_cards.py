@@ -14,6 +14,7 @@ from app.views.candidate_view import CandidateView
 from app.views.live_budget_card import LiveBudgetCard
 from app.views.pieces import label
 from runtime.protocol.messages import BudgetsSet, CommandFailed, PlanModel, SetBudgets
+from runtime.protocol.values import Budgets
 from tests.gui.text.test_units import plain
 from tests.support.monitor_stage import (
     DEVICE,
@@ -71,6 +72,20 @@ def test_live_card_moving_previews_and_letting_go_applies(
     )
     assert live_card.status() == "In force."
     assert slider.chosen_bytes() == pytest.approx(asked, rel=0.01)
+
+
+def test_live_card_says_what_of_the_graphics_card_is_kept(
+    live_card: LiveBudgetCard, stage: MonitorStage
+) -> None:
+    stage.monitor.live.carry_out(Budgets(vram_bytes={DEVICE: 0}))
+    command = stage.client.last(SetBudgets)
+    plan = msgspec.structs.replace(
+        plan_with_device(), vram_bytes=GIB, budgets=Budgets(vram_bytes={DEVICE: GIB})
+    )
+    stage.client.answer(
+        BudgetsSet(request_id=command.request_id, model=loaded_with_device(), plan=plan)
+    )
+    assert "It keeps 1.0 GiB of the graphics card" in plain(live_card.status())
 
 
 def test_live_card_refused_change_says_why_and_goes_back(

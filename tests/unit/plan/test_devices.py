@@ -145,9 +145,12 @@ def test_plan_device_budget_zero_is_the_plan_without_a_device(
                 budgets=plain.budgets,
                 min_vram_bytes=0,
                 all_vram_bytes=0,
+                problem=plain.problem,
             )
             == plain
         )
+        # What is said of a card that would help has a sentence of its own.
+        assert (zero.problem is None) is (plain.problem is None)
         assert zero.budgets.vram_bytes == {CARD: 0}
 
 
@@ -333,3 +336,39 @@ def test_plan_model_without_experts_can_lie_on_a_device() -> None:
     assert plan.device == CARD
     assert plan.vram_slots_per_layer == []
     assert ReasonCode.FITS_IN_VRAM in reasons(plan)
+
+
+def test_plan_card_given_up_beside_too_little_ram_says_how_much_of_it_is_needed() -> None:
+    whole = plan_with(MODEL, ram_bytes=1 << 62)
+    alone = plan_with(MODEL, vram_bytes=0)
+    assert whole.min_ram_bytes < alone.min_ram_bytes
+    refused = plan_with(MODEL, ram_bytes=alone.min_ram_bytes - 1, vram_bytes=0).problem
+    assert refused is not None
+    assert refused.code is ErrorCode.VRAM_BUDGET_TOO_SMALL
+    assert refused.parameters == {
+        "device": "Some Card",
+        "budget_bytes": 0,
+        "needed_bytes": whole.min_vram_bytes,
+        "ram_bytes": alone.min_ram_bytes - 1,
+    }
+    needed = int(refused.parameters["needed_bytes"])
+    assert plan_with(MODEL, ram_bytes=alone.min_ram_bytes - 1, vram_bytes=needed).problem is None
+
+
+def test_plan_too_little_ram_also_beside_a_card_is_short_of_ram() -> None:
+    least = plan_with(MODEL, ram_bytes=1 << 62).min_ram_bytes
+    refused = plan_with(MODEL, ram_bytes=least - 1, vram_bytes=0).problem
+    assert refused is not None
+    assert refused.code is ErrorCode.RAM_BUDGET_TOO_SMALL
+    small = card(free_gib=0.01)
+    refused = plan_with(MODEL, ram_bytes=least, vram_bytes=0, device=small).problem
+    assert refused is not None
+    assert refused.code is ErrorCode.RAM_BUDGET_TOO_SMALL
+
+
+def test_plan_card_given_up_where_little_ram_is_free_is_asked_back() -> None:
+    budgets = Budgets(vram_bytes={CARD: 0})
+    crowded = machine(total_gib=16, available_gib=4, devices=(card(),))
+    refused = plan_model(facts(MODEL), crowded, budgets)[0].problem
+    assert refused is not None
+    assert refused.code is ErrorCode.VRAM_BUDGET_TOO_SMALL

@@ -50,6 +50,7 @@ PARAMETERS = {
     "chat_template_invalid": "reason",
     "ram_budget_too_small": "budget_bytes needed_bytes",
     "ram_not_free": "free_bytes needed_bytes",
+    "vram_budget_too_small": "ram_bytes needed_bytes device budget_bytes",
     "vram_not_there": "device",
     "context_too_long": "asked_tokens max_tokens",
     "not_prepared": "folder",

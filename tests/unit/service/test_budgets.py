@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runtime.errors import LarderError
+from runtime.errors import LarderError, report_of
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.messages import (
     BudgetsSet,
@@ -252,3 +252,37 @@ def test_plan_anew_of_a_model_that_went_is_its_problem(tmp_path: Path) -> None:
     problem = plan_anew(ScriptedPlanning(FAST), plan, Budgets())
     assert isinstance(problem, ErrorReport)
     assert problem.code is ErrorCode.FOLDER_NOT_FOUND
+
+
+class CardHolds(ScriptedPlanning):
+    """Planning of a model that RAM by itself holds no more."""
+
+    least = 1 << 29
+
+    def plan(
+        self,
+        folder: str,
+        budgets: Budgets,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> Planned:
+        planned = super().plan(folder, budgets, context_tokens, held_vram)
+        if budgets.vram_bytes.get(DEVICE, self.least) >= self.least:
+            return planned
+        problem = report_of(
+            LarderError(ErrorCode.VRAM_BUDGET_TOO_SMALL, device=DEVICE, needed_bytes=self.least)
+        )
+        plans = [msgspec.structs.replace(each, problem=problem) for each in planned.plans]
+        return dataclasses.replace(planned, plans=plans)
+
+
+def test_budgets_that_give_up_a_card_which_ram_cannot_replace_keep_the_least_of_it(
+    tmp_path: Path,
+) -> None:
+    scripted = ScriptedService(planning=CardHolds(FAST))
+    scripted.load(1, tmp_path)
+    scripted.service.handle(SetBudgets(request_id=2, budgets=Budgets(vram_bytes={DEVICE: 0})))
+    plan = was_set(scripted, 2).plan
+    assert plan.budgets.vram_bytes[DEVICE] == CardHolds.least
+    assert 0 < plan.vram_bytes <= CardHolds.least
+    assert scripted.service.close()
