@@ -55,6 +55,14 @@ def build_parser(version: str) -> argparse.ArgumentParser:
     prepare.add_argument("--progress-json", action="store_true", help="one event a line, as JSON")
     prepare.add_argument("--bound", action="store_true", help=argparse.SUPPRESS)
 
+    calibrate = _add(commands, "calibrate", "read a text to learn which experts a model uses most")
+    calibrate.add_argument("folder", type=_folder, metavar="FOLDER", help=_FOLDER_HELP)
+    calibrate.add_argument("--text", type=Path, metavar="FILE", help="a text of yours, in UTF-8")
+    calibrate.add_argument(
+        "--tokens", type=_count, default=8192, metavar="N", help="read so many tokens of it"
+    )
+    _add_budgets(calibrate)
+
     _add_chat(commands)
     doctor = _add(commands, "doctor", "tell what this PC has, and how each figure was found")
     doctor.add_argument("folders", nargs="*", metavar="FOLDER", help="folders to tell the drive of")

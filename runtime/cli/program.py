@@ -76,7 +76,7 @@ def _run_guarded(options: argparse.Namespace, error_log: ErrorLog) -> int:
 
 def _run(options: argparse.Namespace, error_log: ErrorLog) -> int:
     """Run a command on a service of its own; demo and replay need none."""
-    from runtime.cli import chat, hub, machine, models, replay
+    from runtime.cli import calibrating, chat, hub, machine, models, replay
 
     if options.command == "demo":
         return machine.demo(options)
@@ -86,6 +86,7 @@ def _run(options: argparse.Namespace, error_log: ErrorLog) -> int:
         "inspect": models.inspect,
         "plan": models.plan,
         "prepare": models.prepare,
+        "calibrate": calibrating.calibrate,
         "search": hub.search,
         "download": hub.download,
         "chat": chat.chat,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from runtime.device.base import Device
 from runtime.generate.kv_cache import KvCache
 from runtime.kernels.base import Kernels
+from runtime.kernels.matrix import Matrix
 from runtime.kernels.tiered import TieredKernels
 from runtime.memory.ledger import Ledger
 from runtime.models.base import ExpertSource
@@ -90,6 +91,15 @@ class Home:
             self._context_tokens,
             device.torch_device,
         )
+
+    def matrices(self) -> Mapping[str, Matrix]:
+        """Return every dense tensor of two dimensions by its published name."""
+        entries = self._store.dense_tensors
+        return {
+            name: self._dense.matrix(name)
+            for name, entry in entries.items()
+            if len(entry.shape) == 2
+        }
 
     def close(self) -> None:
         """Give everything back; may be called twice."""

@@ -22,8 +22,13 @@ def default_prepared_folder(
 
     The name tells a person what it is; the fingerprint in it keeps versions of a model apart.
     """
-    words = _UNSAFE.sub("-", report.name).strip("-.")
+    parts = [safe_name(report.name), expert_format.replace("_", "-"), report.fingerprint[:12]]
+    return str(Path(prepared_root(data_folder)) / "-".join(parts))
+
+
+def safe_name(name: str) -> str:
+    """Return a model's name as a part of the name of a file."""
+    words = _UNSAFE.sub("-", name).strip("-.")
     while len(words.encode()) > _MAX_NAME_BYTES:
         words = words[:-1]
-    parts = [words or "model", expert_format.replace("_", "-"), report.fingerprint[:12]]
-    return str(Path(prepared_root(data_folder)) / "-".join(parts))
+    return words or "model"

@@ -1,14 +1,20 @@
 """The one lazy door to the half of the runtime that needs torch."""
 
 import enum
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from runtime.engine.base import Engine
+from runtime.engine.base import CancelToken, Engine
 from runtime.engine.script import Script
 from runtime.engine.scripted import ScriptedEngine
 from runtime.errors import LarderError
 from runtime.hardware.past_runs import PastRuns
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.plan import PlacementPlan
+
+if TYPE_CHECKING:  # It brings numpy.
+    from runtime.prepare.calibration import Calibration
 
 
 class EngineKind(enum.StrEnum):
@@ -43,3 +49,19 @@ def make_engine(
     engine = TieredEngine(rates_path=rates_path, routing_folder=routing_folder, last_uses=last_uses)
     engine.past_runs = None if past_runs_folder is None else PastRuns(past_runs_folder)
     return engine
+
+
+def calibrate(
+    plan: PlacementPlan,
+    text: str,
+    max_tokens: int,
+    path: Path,
+    progress: Callable[[int, int], None],
+    cancel: CancelToken,
+) -> "Calibration":
+    """Read a text with a model; raises as ``make_engine`` and ``calibrating.calibrate`` do."""
+    try:
+        from runtime.generate import calibrating
+    except (ImportError, OSError) as error:
+        raise LarderError(ErrorCode.ENGINE_MISSING, reason=str(error)) from error
+    return calibrating.calibrate(plan, text, max_tokens, path, progress, cancel)

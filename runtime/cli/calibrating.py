@@ -1,0 +1,93 @@
+"""The command that reads a text with a model: calibrate."""
+
+import argparse
+import signal
+from pathlib import Path
+
+from runtime.cli.client import Client, CommandFailedError
+from runtime.cli.failure import print_json
+from runtime.cli.models import EXIT_CANCELLED, absolute, ask_plans
+from runtime.cli.output import tell
+from runtime.cli.screen import ProgressLine, print_rows, safe_text
+from runtime.engine.base import CancelToken
+from runtime.errors import CancelledError, LarderError, report_of
+from runtime.prepare.calibration import Calibration, calibration_path
+from runtime.prepare.calibration_text import read_text
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.messages import ModelPlanned
+from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.service import engine_loader
+from runtime.service.folders import find_folders
+
+_CONTEXT_TOKENS = 512
+
+
+def calibrate(client: Client, options: argparse.Namespace) -> int:
+    """Read a text, tell what was learnt; ending it early keeps what was read."""
+    cancel = CancelToken()
+    options.context = options.context or _CONTEXT_TOKENS
+    planned = ask_plans(client, absolute(options.folder), options)
+    path = calibration_path(find_folders().data, planned.report)
+    line = ProgressLine("reading the text")
+    kept = 0
+
+    def show(done: int, total: int) -> None:
+        nonlocal kept
+        kept = done
+        line.show(done, total)
+
+    for wish in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(wish, lambda *_: cancel.cancel())
+    try:
+        plan = _plan_of(planned)
+        text = read_text(options.text)
+        found = engine_loader.calibrate(plan, text, options.tokens, path, show, cancel)
+    except CancelledError:
+        line.clear()
+        tell(f"larderctl: stopped; {kept} tokens are kept and not read again")
+        return EXIT_CANCELLED
+    except LarderError as error:
+        raise CommandFailedError(report_of(error)) from error
+    finally:
+        line.clear()
+    _tell(path, found, options)
+    return 0
+
+
+def _plan_of(planned: ModelPlanned) -> PlacementPlan:
+    """Return the plan that runs the published weights."""
+    if planned.report.problems:
+        raise CommandFailedError(planned.report.problems[0])
+    if not planned.report.num_experts:
+        raise LarderError(ErrorCode.NOTHING_TO_PREPARE, folder=planned.report.folder)
+    plan = next(each for each in planned.plans if each.kind is PlanKind.EXACT)
+    if plan.problem is not None:
+        raise CommandFailedError(plan.problem)
+    return plan
+
+
+def _tell(path: Path, found: Calibration, options: argparse.Namespace) -> None:
+    uses = found.uses.astype(float)
+    ordered = -(-uses).reshape(-1)
+    ordered.sort()
+    num_most = max(1, len(ordered) // 10)
+    most_used = float(ordered[-num_most:].sum() / max(ordered.sum(), 1.0))
+    never_used = float((uses == 0).mean())
+    if options.json:
+        print_json(
+            {
+                "file": str(path),
+                "tokens": found.num_tokens,
+                "uses_of_most_used_tenth": most_used,
+                "never_used": never_used,
+            }
+        )
+        return
+    print_rows(
+        [
+            ("kept in", safe_text(str(path))),
+            ("tokens read", str(found.num_tokens)),
+            ("the most used tenth of the experts", f"{100 * most_used:.0f} % of all uses"),
+            ("experts that were never used", f"{100 * never_used:.1f} %"),
+        ]
+    )

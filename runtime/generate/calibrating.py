@@ -1,0 +1,279 @@
+"""Reading a text with a model to learn which experts it uses and how large its numbers are."""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from runtime.engine.base import CancelToken
+from runtime.errors import LarderError
+from runtime.generate.loading import LoadedParts, Tools, load_parts
+from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, Kernels
+from runtime.kernels.composition import gated, glu, matrices_of
+from runtime.kernels.dispatch import choose_kernels
+from runtime.kernels.matrix import Matrix, Slot
+from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
+from runtime.prepare.calibration import (
+    Calibration,
+    Identity,
+    read_calibration,
+    write_calibration,
+)
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.plan import PlacementPlan
+from runtime.spec.blocks import SILU, Activation
+from runtime.spec.model import ModelSpec
+from runtime.spec.tensors import ExpertLayout, ExpertPart
+from runtime.telemetry.recorder import Counters
+
+SEGMENT_TOKENS = 512
+"""Tokens that are read together, from an empty memory."""
+MIN_TOKENS = 64
+KEEP_EVERY_S = 15.0
+"""At most so much of the work is lost when it is cut off."""
+OUTPUT_ROWS = 32
+"""Rows of a segment that are put through the output matrix."""
+TokensDone = Callable[[int, int], None]
+"""Called with tokens read and all tokens."""
+
+
+class WatchingKernels:
+    """Other kernels, and beside them sums of what matrices are given and give.
+
+    Threads: one caller at a time.
+    """
+
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels = kernels
+        self.layer = 0
+        """The layer that computes now, set by whoever runs the model."""
+        self.found: Calibration | None = None
+        self._names: dict[int, str] = {}
+        self._moe_index: dict[int, int] = {}
+        self._hidden_size = 0
+        self._vocabulary_size = 0
+        self._is_stream_due = False
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the kernels have
+        """Return what is not looked at, as the kernels have it."""
+        return getattr(self._kernels, name)
+
+    def watch(self, found: Calibration, spec: ModelSpec, matrices: Mapping[str, Matrix]) -> None:
+        """Add what is computed from now on to sums."""
+        self.found = found
+        self._names = {matrix.address: name for name, matrix in matrices.items()}
+        self._moe_index = {layer: index for index, layer in enumerate(spec.moe_layers)}
+        self._hidden_size, self._vocabulary_size = spec.hidden_size, spec.vocabulary_size
+
+    def enter(self, layer: int) -> None:
+        """Note which layer comes next."""
+        self.layer = layer
+        self._is_stream_due = True
+
+    def linear(
+        self, x: torch.Tensor, matrix: Matrix, bias: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the product, and add both sides up."""
+        result = self._kernels.linear(x, matrix, bias)
+        name = self._names.get(matrix.address)
+        if name is not None and self.found is not None:
+            sums = self.found.dense.setdefault(name, np.zeros(matrix.columns + 1))
+            sums[:-1] += _squares(x)
+            sums[-1] += _energy(result)
+        return result
+
+    def gated(
+        self,
+        x: torch.Tensor,
+        gate: Matrix,
+        up: Matrix,
+        down: Matrix,
+        activation: Activation = SILU,
+    ) -> torch.Tensor:
+        """Return the gated block, its three matrices one by one."""
+        return gated(cast("Kernels", self), x, gate, up, down, activation)
+
+    def rms_norm(self, x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+        """Return the rows normalised; the first of a layer are its stream."""
+        self._note_stream(x)
+        return self._kernels.rms_norm(x, weight, eps)
+
+    def layer_norm(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
+    ) -> torch.Tensor:
+        """Return the rows normalised; the first of a layer are its stream."""
+        self._note_stream(x)
+        return self._kernels.layer_norm(x, weight, bias, eps)
+
+    def experts(
+        self,
+        x: torch.Tensor,
+        layout: ExpertLayout,
+        experts: Sequence[tuple[int, Slot]],
+        ids: torch.Tensor,
+        weights: torch.Tensor,
+        out: torch.Tensor,
+        style: ExpertStyle = PLAIN_STYLE,
+    ) -> None:
+        """Add the results to ``out``, and their sizes to the sums."""
+        found, index = self.found, self._moe_index.get(self.layer)
+        if found is None or index is None:
+            self._kernels.experts(x, layout, experts, ids, weights, out, style)
+            return
+        for number, parts in matrices_of(layout, experts):
+            rows, places = torch.nonzero(ids == number, as_tuple=True)
+            if len(rows) == 0:
+                continue
+            gate_bias, up_bias, down_bias = (
+                style.biases.of(number) if style.biases is not None else (None, None, None)
+            )
+            chosen, shares = x[rows].contiguous(), weights[rows, places].unsqueeze(1)
+            gate = self._kernels.linear(chosen, parts[ExpertPart.GATE], gate_bias)
+            up = self._kernels.linear(chosen, parts[ExpertPart.UP], up_bias)
+            hidden = glu(gate, up, style.activation)
+            added = shares * self._kernels.linear(hidden, parts[ExpertPart.DOWN], down_bias)
+            out[rows] += added
+            found.uses[index, number] += np.uint64(len(rows))
+            found.inputs[index] += _squares(chosen)
+            found.hidden[index, number] += _squares(shares * hidden).astype(np.float32)
+            found.outputs[index, number] += _energy(added)
+
+    def _note_stream(self, x: torch.Tensor) -> None:
+        if self.found is None or not self._is_stream_due or x.shape[-1] != self._hidden_size:
+            return
+        if self.layer < len(self.found.stream):
+            self.found.stream[self.layer] += _energy(x)
+        self._is_stream_due = False
+
+
+def calibrate(
+    plan: PlacementPlan,
+    text: str,
+    max_tokens: int,
+    path: Path,
+    progress: TokensDone,
+    cancel: CancelToken,
+) -> Calibration:
+    """Read a text with the published model of a plan and keep what was found in a file.
+
+    What was begun and cut off goes on; what was finished with the same text is returned at once.
+    Raises ``CancelledError`` after keeping what was done, or ``LarderError``.
+    """
+    kernels = WatchingKernels(choose_kernels())
+    tools = Tools(
+        kernels=cast("Kernels", kernels),
+        counters=Counters(),
+        probe=lambda: 0,
+        fill_ended=lambda *_: None,
+        device_opened=lambda _: None,
+        policy=POLICIES[DEFAULT_POLICY],
+    )
+    parts = load_parts(plan, tools, lambda *_: None, cancel)
+    try:
+        ids = parts.tokenizer.encode_text(text)[:max_tokens]
+        if len(ids) < MIN_TOKENS:
+            raise LarderError(
+                ErrorCode.SETTING_INVALID,
+                "the text is too short to tell anything",
+                name="text",
+                found=f"{len(ids)} tokens",
+                expected=f"at least {MIN_TOKENS} tokens",
+            )
+        identity = _identity_of(plan.model_fingerprint, ids)
+        found = _begun(path, identity) or _nothing(identity, parts.spec)
+        kernels.watch(found, parts.spec, parts.home.matrices())
+        _read(parts, kernels, found, ids, path, progress, cancel)
+        return found
+    finally:
+        parts.close()
+
+
+def _read(
+    parts: LoadedParts,
+    kernels: WatchingKernels,
+    found: Calibration,
+    ids: Sequence[int],
+    path: Path,
+    progress: TokensDone,
+    cancel: CancelToken,
+) -> None:
+    """Read what is left of a text, segment after segment; keep it now and then and at the end."""
+    total, kept_s = len(ids), time.monotonic()
+    segment_tokens = min(SEGMENT_TOKENS, parts.kv.context_tokens)
+    is_changed = False
+    progress(found.num_tokens, total)
+    try:
+        while found.num_tokens < total:
+            cancel.check()
+            segment = ids[found.num_tokens : found.num_tokens + segment_tokens]
+            _read_segment(parts, kernels, segment)
+            found.num_tokens += len(segment)
+            is_changed = True
+            progress(found.num_tokens, total)
+            if time.monotonic() - kept_s >= KEEP_EVERY_S:
+                write_calibration(path, found)
+                kept_s, is_changed = time.monotonic(), False
+    finally:
+        if is_changed:
+            write_calibration(path, found)
+
+
+def _read_segment(parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int]) -> None:
+    """Put some tokens through all layers, from an empty memory."""
+    parts.kv.truncate(0)
+    for first in range(0, len(ids), parts.home.chunk_tokens):
+        chunk = ids[first : first + parts.home.chunk_tokens]
+        parts.experts.begin_step()
+        parts.kv.reserve(len(chunk))
+        kernels.enter(0)
+        hidden = parts.model.forward(
+            chunk, parts.kv.num_tokens, parts.kv.layers, lambda layer: kernels.enter(layer + 1)
+        )
+        parts.kv.commit(chunk)
+        parts.model.logits(hidden[-OUTPUT_ROWS:])
+
+
+def _identity_of(fingerprint: str, ids: Sequence[int]) -> Identity:
+    data = np.asarray(ids, np.int64).tobytes()
+    return Identity(fingerprint, hashlib.sha256(data).hexdigest(), len(ids))
+
+
+def _begun(path: Path, identity: Identity) -> Calibration | None:
+    """Return what is kept of the same work."""
+    found = read_calibration(path, identity.fingerprint)
+    if found is None or (found.identity.text, found.identity.total_tokens) != (
+        identity.text,
+        identity.total_tokens,
+    ):
+        return None
+    return found
+
+
+def _nothing(identity: Identity, spec: ModelSpec) -> Calibration:
+    num_layers = len(spec.moe_layers)
+    return Calibration(
+        identity=identity,
+        num_tokens=0,
+        uses=np.zeros((num_layers, spec.num_experts), np.uint64),
+        inputs=np.zeros((num_layers, spec.hidden_size)),
+        hidden=np.zeros((num_layers, spec.num_experts, spec.expert_width), np.float32),
+        outputs=np.zeros((num_layers, spec.num_experts)),
+        stream=np.zeros(spec.num_layers),
+        dense={},
+    )
+
+
+def _squares(x: torch.Tensor) -> np.ndarray:
+    """Return the sums of squares of each channel."""
+    flat = x.reshape(-1, x.shape[-1])
+    return torch.einsum("nc,nc->c", flat, flat).double().numpy()
+
+
+def _energy(x: torch.Tensor) -> float:
+    """Return the sum of squares of all numbers."""
+    flat = x.reshape(-1)
+    return float(torch.dot(flat, flat))

@@ -1,0 +1,135 @@
+"""What a model did with a text: how often experts were used, and how large their numbers were.
+
+It is measured once (``runtime.generate.calibrating``), kept in one file and read when a mix of
+formats is chosen. All sums are over the rows, that is tokens, of the text.
+"""
+
+import dataclasses
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from runtime.prepare.disk import replacing
+from runtime.prepare.place import safe_name
+from runtime.protocol.model import ModelReport
+
+VERSION = 1
+CALIBRATION_ENDING = ".calibration.npz"
+_DENSE = "dense/"
+_MAX_FILE_BYTES = 8 << 30
+Floats = npt.NDArray[np.float32]
+Sums = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.uint64]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Identity:
+    """What was calibrated with what; a file of another identity is of no use."""
+
+    fingerprint: str
+    """Of the model."""
+    text: str
+    """Checksum of the token ids."""
+    total_tokens: int
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Calibration:
+    """Sums that grow while a text is read; complete when every token was."""
+
+    identity: Identity
+    num_tokens: int
+    uses: Counts
+    """Rows that chose each expert: ``[MoE layers, experts]``."""
+    inputs: Sums
+    """Squares of what experts are given, by channel: ``[MoE layers, hidden]``."""
+    hidden: Floats
+    """Squares of what the last matrix of each expert is given, by channel, times the square of the
+    router's weight: ``[MoE layers, experts, width]``."""
+    outputs: Sums
+    """Squares of what each expert adds to the stream: ``[MoE layers, experts]``."""
+    stream: Sums
+    """Squares of the stream that enters each layer: ``[layers]``."""
+    dense: dict[str, Sums]
+    """Of each dense matrix the squares of what it is given, by channel, and in the last place of
+    what it gives."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the whole text was read."""
+        return self.num_tokens == self.identity.total_tokens
+
+
+def calibration_path(data_folder: str | os.PathLike[str], report: ModelReport) -> Path:
+    """Return where the calibration of a model is kept."""
+    name = f"{safe_name(report.name)}-{report.fingerprint[:12]}{CALIBRATION_ENDING}"
+    return Path(data_folder) / "calibrations" / name
+
+
+def write_calibration(path: Path, found: Calibration) -> None:
+    """Write the file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    told = {"version": VERSION, **dataclasses.asdict(found.identity), "done": found.num_tokens}
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "told": np.frombuffer(json.dumps(told).encode(), np.uint8),
+        "uses": found.uses,
+        "inputs": found.inputs,
+        "hidden": found.hidden,
+        "outputs": found.outputs,
+        "stream": found.stream,
+        **{_DENSE + name: sums for name, sums in found.dense.items()},
+    }
+    with replacing(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def read_calibration(path: Path, fingerprint: str) -> Calibration | None:
+    """Return what was kept of a model; None where there is nothing that could be used.
+
+    A file that is damaged, of another version or of another model is none.
+    """
+    try:
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            return None
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            found = _calibration_of({name: arrays[name] for name in arrays.files})
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError):
+        return None
+    return found if found.identity.fingerprint == fingerprint else None
+
+
+def _calibration_of(arrays: dict[str, npt.NDArray[Any]]) -> Calibration:
+    told = json.loads(arrays["told"].tobytes())
+    if told["version"] != VERSION:
+        raise ValueError(f"version {told['version']}")
+    identity = Identity(str(told["fingerprint"]), str(told["text"]), int(told["total_tokens"]))
+    found = Calibration(
+        identity=identity,
+        num_tokens=int(told["done"]),
+        uses=arrays["uses"].astype(np.uint64),
+        inputs=arrays["inputs"].astype(np.float64),
+        hidden=arrays["hidden"].astype(np.float32),
+        outputs=arrays["outputs"].astype(np.float64),
+        stream=arrays["stream"].astype(np.float64),
+        dense={
+            name.removeprefix(_DENSE): sums.astype(np.float64)
+            for name, sums in arrays.items()
+            if name.startswith(_DENSE)
+        },
+    )
+    num_layers, num_experts = found.uses.shape
+    fits = (
+        found.outputs.shape == (num_layers, num_experts)
+        and found.inputs.ndim == 2
+        and len(found.inputs) == num_layers
+        and found.hidden.shape[:2] == (num_layers, num_experts)
+        and all(np.isfinite(sums).all() for sums in (found.inputs, found.hidden, found.outputs))
+    )
+    if not fits:
+        raise ValueError("arrays that do not belong together")
+    return found

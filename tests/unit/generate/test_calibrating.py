@@ -1,0 +1,134 @@
+"""Reading a text with a model: what is counted, and that cut off work goes on."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runtime.cli.program import run_program
+from runtime.engine.base import CancelToken
+from runtime.errors import CancelledError, LarderError
+from runtime.generate import calibrating
+from runtime.generate.calibrating import calibrate
+from runtime.inspect.folder import inspect_folder
+from runtime.kernels.tensor_formats import PLAIN_TYPES
+from runtime.prepare.calibration import Calibration, read_calibration
+from runtime.protocol.errors import ErrorCode
+from runtime.store.checkpoint import CheckpointStore
+from tests.support.hand_made_plans import exact_plan
+
+_TEXT = "one two three four, the quick brown fox jumps over the lazy dog. " * 40
+_TOKENS = 160
+
+
+def _ignore(done: int, total: int) -> None:
+    del done, total
+
+
+def _read(folder: Path, path: Path, cancel: CancelToken | None = None) -> Calibration:
+    plan = exact_plan(folder, context_tokens=192)
+    return calibrate(plan, _TEXT, _TOKENS, path, _ignore, cancel or CancelToken())
+
+
+def test_uses_and_squares_are_those_of_the_text(qwen2_folder: Path, tmp_path: Path) -> None:
+    found = _read(qwen2_folder, tmp_path / "kept.npz")
+    inspection = inspect_folder(str(qwen2_folder))
+    spec = inspection.spec
+    assert spec is not None
+    per_layer = found.uses.sum(axis=1)
+    assert per_layer.tolist() == [_TOKENS * spec.top_k] * len(spec.moe_layers)
+    assert (found.outputs[found.uses == 0] == 0).all()
+    assert (found.outputs[found.uses > 0] > 0).all()
+    assert (found.hidden.sum(axis=2) > 0).tolist() == (found.uses > 0).tolist()
+    # What enters the first layer is the embedding of the tokens and nothing else.
+    assert found.stream[0] == pytest.approx(_embedding_squares(qwen2_folder), rel=1e-4)
+    name = f"model.layers.{spec.moe_layers[0]}.self_attn.q_proj.weight"
+    assert found.dense[name].shape == (spec.hidden_size + 1,)
+    assert (found.dense[name] > 0).all()
+
+
+def _embedding_squares(folder: Path) -> float:
+    import torch
+
+    from runtime.tokenizer.chat import ChatTokenizer
+
+    inspection = inspect_folder(str(folder))
+    store = CheckpointStore(inspection)
+    try:
+        entry = store.dense_tensors["model.embed_tokens.weight"]
+        data = bytearray(entry.num_bytes)
+        store.read_tensor(entry, memoryview(data))
+    finally:
+        store.close()
+    rows = torch.frombuffer(data, dtype=PLAIN_TYPES[entry.format]).view(entry.shape).float()
+    ids = ChatTokenizer.load(folder).encode_text(_TEXT)[:_TOKENS]
+    return float(rows[ids].square().sum())
+
+
+def test_work_that_was_cut_off_goes_on(
+    qwen2_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrating, "SEGMENT_TOKENS", 32)
+    whole = _read(qwen2_folder, tmp_path / "whole.npz")
+    path, cancel = tmp_path / "kept.npz", CancelToken()
+
+    def stop(done: int, total: int) -> None:
+        if done >= 64:
+            cancel.cancel()
+
+    plan = exact_plan(qwen2_folder, context_tokens=192)
+    with pytest.raises(CancelledError):
+        calibrate(plan, _TEXT, _TOKENS, path, stop, cancel)
+    kept = read_calibration(path, plan.model_fingerprint)
+    assert kept is not None
+    assert (kept.num_tokens, kept.is_complete) == (64, False)
+    seen: list[int] = []
+    again = calibrate(
+        plan, _TEXT, _TOKENS, path, lambda done, total: seen.append(done), CancelToken()
+    )
+    assert seen[0] == 64
+    assert again.is_complete
+    assert (again.uses == whole.uses).all()
+    for one, other in ((again.outputs, whole.outputs), (again.hidden, whole.hidden)):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    # Finished work is not done again, other work is.
+    seen.clear()
+    calibrate(plan, _TEXT, _TOKENS, path, lambda done, total: seen.append(done), CancelToken())
+    assert seen == [_TOKENS]
+    assert read_calibration(path, "another model") is None
+
+
+def test_a_damaged_file_is_begun_anew(qwen2_folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "kept.npz"
+    whole = _read(qwen2_folder, path)
+    path.write_bytes(path.read_bytes()[:-100])
+    assert read_calibration(path, whole.identity.fingerprint) is None
+    assert (_read(qwen2_folder, path).uses == whole.uses).all()
+
+
+def test_a_text_that_tells_nothing_is_refused(qwen2_folder: Path, tmp_path: Path) -> None:
+    plan = exact_plan(qwen2_folder, context_tokens=192)
+    with pytest.raises(LarderError) as refused:
+        calibrate(plan, "short", _TOKENS, tmp_path / "kept.npz", _ignore, CancelToken())
+    assert refused.value.code is ErrorCode.SETTING_INVALID
+    assert not (tmp_path / "kept.npz").exists()
+
+
+def test_the_command_tells_what_it_learnt(
+    qwen2_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("LARDER_HOME", str(tmp_path))
+    text = tmp_path / "text.txt"
+    text.write_text(_TEXT, encoding="utf-8")
+    arguments = ["calibrate", str(qwen2_folder), "--tokens", str(_TOKENS), "--json"]
+    assert run_program([*arguments, "--text", str(text)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["tokens"] == _TOKENS
+    assert Path(told["file"]).is_relative_to(tmp_path / "data" / "calibrations")
+    text.write_bytes(b"\xff\xfe\xff")
+    assert run_program([*arguments, "--text", str(text)]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "file_invalid"
