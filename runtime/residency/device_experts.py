@@ -1,24 +1,33 @@
 """Experts on a device: a cache above the RAM slots, filled from them over the link."""
 
 import dataclasses
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from runtime.device.base import Device, DeviceEvent
 from runtime.kernels.matrix import Slot
-from runtime.policy.base import PolicyFactory
-from runtime.policy.lru import LruPolicy
+from runtime.policy.device_choice import DeviceChoice, UploadTerms
 from runtime.protocol.plan import MemoryPart
 from runtime.residency.shape import CacheShape
-from runtime.residency.slots import NOWHERE, SlotTable
+from runtime.residency.slots import SlotTable
 
-MAX_UPLOADS_PER_LAYER = 2
-"""Uploads of a layer that may be on their way at once, so that a slow link is no long queue."""
-RECENT_STEPS = 32
-"""An expert that is asked for twice within so many steps may take a device slot of another."""
+LayerExpert = tuple[int, int]
+"""The number of a layer in the model, and of an expert in it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WantedUpload:
+    """An expert that is to be uploaded, and the one that leaves for it."""
+
+    layer: int
+    expert: int
+    left: LayerExpert | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Upload:
+class _Coming:
     """An expert on its way to a device slot."""
 
     layer: int
@@ -30,10 +39,10 @@ class Upload:
 class DeviceExperts:
     """Which experts lie on the device, and which are on their way there.
 
-    Admission is naive: a candidate comes if there is a free slot or if it was asked for twice
-    recently, and takes the place of the one that was not used for the longest time. Uploads begin
-    and are published between two steps, so that within a step nothing changes; until then the
-    processor computes the expert from RAM.
+    Who comes and who leaves is decided by ``policy.device_choice`` between two steps, for all
+    layers at once; slots are one pool of the arena. Uploads begin and are published between two
+    steps, so that within a step nothing changes; until then the processor computes the expert
+    from RAM.
 
     Threads: used by the engine thread.
     """
@@ -43,19 +52,20 @@ class DeviceExperts:
         device: Device,
         shape: CacheShape,
         record_bytes: int,
-        policy_factory: PolicyFactory = LruPolicy,
+        terms: UploadTerms | None = None,
     ) -> None:
         self._device = device
         self._record_bytes = record_bytes
         self._arena = device.arena(MemoryPart.EXPERTS, 0, record_bytes)
+        self._layers = shape.moe_layers
+        self._index_of = {layer: index for index, layer in enumerate(shape.moe_layers)}
+        self._choice = DeviceChoice([0] * len(shape.moe_layers), shape.num_experts, terms)
         self.tables = {
-            layer: SlotTable(device.device, shape.num_experts, policy_factory)
-            for layer in shape.moe_layers
+            layer: SlotTable(device.device, shape.num_experts) for layer in shape.moe_layers
         }
-        self._seen: dict[int, dict[int, int]] = {layer: {} for layer in shape.moe_layers}
-        self._wanted: dict[int, dict[int, bool]] = {}
-        self._uploads: list[Upload] = []
-        self._now = 0
+        self.slots: dict[int, Slot] = {}
+        self._free: list[int] = []
+        self._coming: list[_Coming] = []
         self.grow(shape.above_per_layer)
 
     @property
@@ -65,132 +75,124 @@ class DeviceExperts:
 
     @property
     def slots_per_layer(self) -> tuple[int, ...]:
-        """Device slots of each MoE layer."""
-        return tuple(table.num_slots for table in self.tables.values())
+        """Device slots of each MoE layer now; the layers exchange them."""
+        return self._choice.slots
 
-    def experts(self, layer: int) -> list[int]:
-        """Return the experts of a layer that lie on the device."""
-        table = self.tables[layer]
-        return [expert for expert in range(len(table.slot_of)) if expert in table]
+    @property
+    def num_resident(self) -> int:
+        """Experts that lie on the device."""
+        return sum(table.num_resident for table in self.tables.values())
 
-    def note(self, layer: int, hits: Sequence[int], others: Iterable[int]) -> None:
-        """Note what a computation found on the device and what it did not."""
-        table, seen, now = self.tables[layer], self._seen[layer], self._now
-        table.touch(hits, now)
-        if not table.num_slots:
-            return
-        for expert in others:
-            before = seen.get(expert)
-            seen[expert] = now
-            is_recent = before is not None and before < now and now - before <= RECENT_STEPS
-            if is_recent or table.num_free:
-                wanted = self._wanted.setdefault(layer, {})
-                wanted[expert] = is_recent
+    def find(self, layer: int, experts: Sequence[int]) -> dict[int, Slot]:
+        """Return those experts of a layer that lie on the device, with their slots."""
+        table, slots = self.tables[layer], self.slots
+        return {expert: slots[table.slot_of[expert]] for expert in experts if expert in table}
 
-    def take_wanted(self, in_ram: Mapping[int, Container[int]]) -> list[tuple[int, int]]:
-        """Begin a step; return the candidates (layer, expert) that were chosen, and forget all.
+    def need(self, layer: int, experts: Sequence[int]) -> None:
+        """Note the distinct experts that one token needs of a layer."""
+        self._choice.need(self._index_of[layer], experts)
 
-        Only what still lies in RAM can be uploaded.
+    def need_rows(self, layer: int, ids: npt.NDArray[np.integer]) -> None:
+        """Note what the rows of a prompt need of a layer, ``[n, top_k]``."""
+        num_experts = len(self.tables[layer].slot_of)
+        counts = np.bincount(ids.reshape(-1), minlength=num_experts)
+        self._choice.need_rows(self._index_of[layer], counts, len(ids))
+
+    def choose(self, in_ram: Mapping[int, Container[int]]) -> list[WantedUpload]:
+        """Begin a step; return what is to be uploaded, each by ``upload``, in this order.
+
+        Only what lies in RAM can be uploaded.
         """
-        self._now += 1
-        chosen: list[tuple[int, int]] = []
-        for layer, wanted in self._wanted.items():
-            num_free = self.tables[layer].num_free
-            here = [expert for expert in wanted if expert in in_ram[layer]]
-            first = sorted(here, key=lambda expert: not wanted[expert])
-            allowed = [
-                expert for place, expert in enumerate(first) if wanted[expert] or place < num_free
-            ]
-            num_coming = sum(each.layer == layer for each in self._uploads)
-            num_more = max(0, MAX_UPLOADS_PER_LAYER - num_coming)
-            chosen += [(layer, expert) for expert in allowed[:num_more]]
-        self._wanted.clear()
-        return chosen
+        layers = self._layers
+        self._choice.end_step()
+        chosen = self._choice.choose(lambda index, expert: expert in in_ram[layers[index]])
+        return [
+            WantedUpload(
+                layers[each.layer],
+                each.expert,
+                None if each.left is None else (layers[each.left[0]], each.left[1]),
+            )
+            for each in chosen
+        ]
 
-    def upload(self, layer: int, expert: int, source: Slot) -> int | None:
-        """Begin to copy an expert from a RAM slot that stays as it is until it is published.
-
-        Returns the expert that left for it, ``NOWHERE`` if none had to, None if nothing begins.
-        """
-        table = self.tables[layer]
-        if table.slot_of[expert] != NOWHERE or self._is_coming(layer, expert):
-            return None
-        left = NOWHERE
-        slot = table.take()
-        if slot is None:
-            victim = table.victim(self._now)
-            if victim is None:
-                return None
-            slot, left = table.evict(victim), victim
+    def upload(self, wanted: WantedUpload, source: Slot) -> None:
+        """Begin to copy an expert from a RAM slot that stays as it is until it is published."""
+        if wanted.left is not None:
+            layer, expert = wanted.left
+            self._free.append(self.tables[layer].clear(expert))
+        slot = self._free.pop()
         event = self._device.copy(source.bytes(), self._arena.tensor(slot))
-        self._uploads.append(Upload(layer, expert, slot, event))
-        return left
+        self._coming.append(_Coming(wanted.layer, wanted.expert, slot, event))
 
     def wait_copied(self, layer: int) -> list[int]:
         """Wait until uploads of a layer have left RAM; return their experts, not published yet."""
-        waiting = [upload for upload in self._uploads if upload.layer == layer]
-        for upload in waiting:
-            upload.event.wait()
-        return [upload.expert for upload in waiting]
+        waiting = [coming for coming in self._coming if coming.layer == layer]
+        for coming in waiting:
+            coming.event.wait()
+        return [coming.expert for coming in waiting]
 
-    def publish(self, *, is_waiting: bool = False) -> list[tuple[int, int]]:
+    def publish(self, *, is_waiting: bool = False) -> list[LayerExpert]:
         """Publish uploads that have ended, all if waiting; return them as (layer, expert)."""
-        if not self._uploads:
+        if not self._coming:
             return []
-        published: list[tuple[int, int]] = []
-        left: list[Upload] = []
-        for upload in self._uploads:
-            if not (is_waiting or upload.event.is_done):
-                left.append(upload)
+        published: list[LayerExpert] = []
+        left: list[_Coming] = []
+        for coming in self._coming:
+            if not (is_waiting or coming.event.is_done):
+                left.append(coming)
                 continue
-            upload.event.wait()
-            self.tables[upload.layer].fill(upload.slot, upload.expert, self._now)
-            published.append((upload.layer, upload.expert))
-        self._uploads = left
+            coming.event.wait()
+            self.tables[coming.layer].fill(coming.slot, coming.expert)
+            self._choice.publish(self._index_of[coming.layer], coming.expert)
+            published.append((coming.layer, coming.expert))
+        self._coming = left
         return published
 
-    def shrink(self, slots_per_layer: Sequence[int]) -> list[tuple[int, int]]:
-        """Drop slots of layers that have more; return the experts (layer, expert) that left.
+    def shrink(self, slots_per_layer: Sequence[int]) -> list[LayerExpert]:
+        """Have no more slots than these together; return the experts (layer, expert) that left.
 
-        Nothing may be locked or on its way.
+        Nothing may be locked or on its way. Those that are expected least leave.
         """
         self._device.synchronize()
-        left: list[tuple[int, int]] = []
-        for (layer, table), wanted in zip(self.tables.items(), slots_per_layer, strict=True):
-            while table.num_slots > wanted:
-                slot = table.take()
-                if slot is None:
-                    victim = table.victim(self._now)
-                    assert victim is not None, "a device slot is locked between two steps"
-                    slot = table.evict(victim)
-                    left.append((layer, victim))
-                table.drop_slot(slot)
-                self._arena.drop(slot)
+        left = [
+            (self._layers[index], expert)
+            for index, expert in self._choice.shrink(sum(slots_per_layer))
+        ]
+        for layer, expert in left:
+            self._free.append(self.tables[layer].clear(expert))
+        for _ in range(len(self.slots) - sum(slots_per_layer)):
+            slot = self._free.pop()
+            del self.slots[slot]
+            self._arena.drop(slot)
         return left
 
     def grow(self, slots_per_layer: Sequence[int]) -> None:
-        """Add slots to layers that have fewer."""
-        for table, wanted in zip(self.tables.values(), slots_per_layer, strict=True):
-            while table.num_slots < wanted:
-                slot = self._arena.add()
-                bytes_there = self._arena.tensor(slot)
-                table.add_slot(slot, Slot.from_buffer(bytes_there, self._device.device))
+        """Have no fewer slots than these together."""
+        for _ in range(sum(slots_per_layer) - len(self.slots)):
+            slot = self._arena.add()
+            self.slots[slot] = Slot.from_buffer(self._arena.tensor(slot), self._device.device)
+            self._free.insert(0, slot)
+            self._choice.grow(len(self.slots))
 
     def close(self) -> None:
         """Wait for what is on its way and give the slots back; may be called twice."""
-        for upload in self._uploads:
-            upload.event.wait()
-        self._uploads.clear()
+        for coming in self._coming:
+            coming.event.wait()
+        self._coming.clear()
         self.tables.clear()
+        self.slots.clear()
         self._arena.close()
 
     def check(self) -> None:
-        """Assert that slot tables and the arena are sound."""
+        """Assert that slots, tables, the choice and the arena agree."""
         self._arena.check()
-        for table in self.tables.values():
-            table.check()
-        assert sum(self.slots_per_layer) == self._arena.num_slots
-
-    def _is_coming(self, layer: int, expert: int) -> bool:
-        """Whether an expert is on its way."""
-        return any(each.layer == layer and each.expert == expert for each in self._uploads)
+        self._choice.check()
+        taken = [x for table in self.tables.values() for x in table.slot_of if x in self.slots]
+        coming = [each.slot for each in self._coming]
+        assert sorted([*taken, *coming, *self._free]) == sorted(self.slots)
+        assert len(taken) == self.num_resident
+        assert sum(self.slots_per_layer) == self._arena.num_slots == len(self.slots)
+        for (layer, table), row in zip(
+            self.tables.items(), self._choice.residents.tolist(), strict=True
+        ):
+            assert [expert in table for expert in range(len(row))] == row, f"layer {layer}"

@@ -8,10 +8,10 @@ import torch
 from runtime.memory.ledger import Ledger
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, PolicyKind
 from runtime.residency.books import Books, FillProgress
-from runtime.residency.device_experts import DeviceExperts
+from runtime.residency.device_experts import DeviceExperts, WantedUpload
 from runtime.residency.ram_experts import Clock, Pairs, RamExperts
 from runtime.residency.shape import CacheShape
-from runtime.residency.slots import CPU, NOWHERE, SlotKey
+from runtime.residency.slots import CPU, SlotKey
 from runtime.residency.trial import HintMode, HintTrial
 from runtime.simulate.recorder import RoutingRecorder
 from runtime.simulate.reuse import ReuseMeter
@@ -52,6 +52,7 @@ class ExpertCache:
         self._clock = clock
         self._begun_s: float | None = None
         self._is_one_token = False
+        self._num_rows = 1
 
     @property
     def layout(self) -> ExpertLayout:
@@ -66,9 +67,7 @@ class ExpertCache:
     @property
     def num_on_device(self) -> int:
         """Experts on the device now."""
-        return (
-            sum(table.num_resident for table in self._above.tables.values()) if self._above else 0
-        )
+        return self._above.num_resident if self._above is not None else 0
 
     @property
     def slots_per_layer(self) -> tuple[int, ...]:
@@ -88,7 +87,11 @@ class ExpertCache:
         if self._above is not None:
             self._let_go(self._above.publish(is_waiting=True))
             before, self._above, self._ram.residents.above = self._above, None, {}
-            left = [(layer, expert) for layer in before.tables for expert in before.experts(layer)]
+            left = [
+                (layer, expert)
+                for layer, table in before.tables.items()
+                for expert in table.experts
+            ]
             before.close()
             for layer, expert in left:
                 self._ram.residents.show(layer, expert)
@@ -133,14 +136,20 @@ class ExpertCache:
         if above is None:
             return
         self._let_go(above.publish())
-        wanted = above.take_wanted(self._ram.places.slot_of)
-        if wanted:
+        chosen = above.choose(self._ram.places.slot_of)
+        if chosen:
             above.device.synchronize()
-        for layer, expert in wanted:
-            self._upload(above, layer, expert)
+        for wanted in chosen:
+            self._upload(above, wanted)
 
     def note_routing(self, layer: int, ids: torch.Tensor, weights: torch.Tensor) -> None:
-        """Let the recorder, if there is one, write down what the rows of a step chose."""
+        """Let the device's choice hear what a prompt chose, and the recorder what any step chose.
+
+        A token alone is heard of when its experts are asked for.
+        """
+        if self._above is not None and len(ids) > 1:
+            self._above.need_rows(layer, ids.cpu().numpy())
+        self._num_rows = len(ids)
         if self.recorder is not None:
             self.recorder.note(layer, ids.cpu().numpy(), weights.float().cpu().numpy())
 
@@ -166,16 +175,12 @@ class ExpertCache:
         above = self._above
         if above is None:
             return self._ram.runs(layer, experts, {})
-        table = above.tables[layer]
-        slot_of, slots = table.slot_of, table.slots
-        on_device = {
-            expert: slots[slot_of[expert]] for expert in experts if slot_of[expert] != NOWHERE
-        }
-        others = [expert for expert in experts if expert not in on_device]
-        above.note(layer, list(on_device), others)
+        on_device = above.find(layer, experts)
+        if self._num_rows == 1:
+            above.need(layer, experts)
         counters = self._counters
         counters.device_hits += len(on_device)
-        counters.device_misses += len(others)
+        counters.device_misses += len(experts) - len(on_device)
         counters.device_hit_bytes += len(on_device) * self._layout.record_bytes
         return self._ram.runs(layer, experts, on_device)
 
@@ -248,15 +253,13 @@ class ExpertCache:
             self._trial.note(now_s - self._begun_s)
         self._begun_s, self._is_one_token = now_s, False
 
-    def _upload(self, above: DeviceExperts, layer: int, expert: int) -> None:
-        """Begin to upload an expert that lies in RAM, unless it is there or on its way."""
-        places = self._ram.places
-        left = above.upload(layer, expert, places.slots[places.slot_of[layer][expert]])
-        if left is None:
-            return
+    def _upload(self, above: DeviceExperts, wanted: WantedUpload) -> None:
+        """Begin to upload an expert that lies in RAM."""
+        places, layer, expert = self._ram.places, wanted.layer, wanted.expert
+        above.upload(wanted, places.slots[places.slot_of[layer][expert]])
         places.held[layer].add(expert)
-        if left != NOWHERE:
-            self._ram.residents.show(layer, left)
+        if wanted.left is not None:
+            self._ram.residents.show(*wanted.left)
 
     def _let_go(self, published: Sequence[tuple[int, int]]) -> None:
         """Let experts leave RAM that are on the device now."""

@@ -5,8 +5,9 @@ import threading
 
 from runtime.device.simulated import SimulatedDevice
 from runtime.memory.ledger import Ledger
+from runtime.policy.device_choice import UploadTerms
 from runtime.residency.books import Books
-from runtime.residency.device_experts import MAX_UPLOADS_PER_LAYER, DeviceExperts
+from runtime.residency.device_experts import DeviceExperts
 from runtime.residency.experts import ExpertCache
 from runtime.residency.shape import CacheShape
 from runtime.residency.slots import CPU, SlotKey
@@ -76,7 +77,7 @@ def test_uploads_slower_than_steps_wait_in_a_short_queue() -> None:
     cache.begin_step()
 
     clock.gate.set()
-    assert 0 < len(above.wait_copied(LAYER)) <= MAX_UPLOADS_PER_LAYER
+    assert 0 < len(above.wait_copied(LAYER)) <= UploadTerms().max_per_layer
     cache.begin_step()
     cache.check()
     cache.close()
