@@ -9,7 +9,7 @@ from pathlib import Path
 
 from installers import pack
 from installers.description import ROOT, Description, RecipeError, read
-from installers.linux import deb, folder, onefile
+from installers.linux import appimage, deb, folder
 from installers.windows import recipe
 
 _BUILT = ROOT / "build" / "installers"
@@ -40,8 +40,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _linux(description: Description, options: argparse.Namespace) -> None:
-    """The folder archive, the Debian package and the one-file program, all of one tree."""
-    pack.need("apt-get", "dpkg-deb", "patchelf", "strip", "gcc", "xz")
+    """The folder archive, the Debian package and the AppImage, all of one tree."""
+    pack.need("apt-get", "dpkg-deb", "patchelf", "strip", "gcc", "xz", "mksquashfs")
     sources = folder.Sources(options.build / "cache", options.demo, options.torch_source)
     stem = description.stem("linux")
     tree = options.build / stem
@@ -52,8 +52,8 @@ def _linux(description: Description, options: argparse.Namespace) -> None:
     pack.tar(tree, plain, stem)
     pack.compress(plain, archive)
     plain.unlink()
-    single = options.out / f"{stem}.run"
-    onefile.build(description, archive, options.build, single)
+    single = options.out / f"{stem}.AppImage"
+    appimage.build(description, tree, options.build, single)
     package = options.out / deb.file_name(description)
     deb.build(description, tree, glibc, options.build, package)
     _close(options.out, tree, [archive, single, package], f"needs a C library from {glibc} on")

@@ -36,6 +36,13 @@ def tar(tree: Path, target: Path, prefix: str) -> None:
                 archive.addfile(entry)
 
 
+def plain_modes(tree: Path) -> None:
+    """Let everybody read what is in a tree, start its programs, and nobody but the owner write."""
+    for path in [tree, *tree.rglob("*")]:
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+
+
 def compress(source: Path, target: Path) -> None:
     """Compress a file with xz in blocks of 64 MiB, the same on any number of cores."""
     command = ["xz", "-1", "--block-size=64MiB", "-T2", "--stdout", str(source)]

@@ -1,9 +1,10 @@
 """The packages for Linux tried as a person would: in a bare Debian, as a user, without network.
 
-`python -m installers.try_linux dist` needs root, debootstrap, unshare, Xvfb and xdotool. What is
-shown stays on a virtual screen of this machine; the bare system reaches it through its socket. Each
-way of installing is started, asked a question with keys, closed, and removed; then the bare system
-is compared with what it was before. Also called by `make deep`.
+`python -m installers.try_linux dist [WAY...]` needs root, debootstrap, unshare, Xvfb and xdotool.
+What is shown stays on a virtual screen of this machine; the bare system reaches it through its
+socket. Each way of installing is started, asked a question with keys, given a model folder with the
+mouse, closed, and removed; then the bare system is compared with what it was before. Also called by
+`make deep`.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from installers.description import Description, RecipeError, read
+from installers.description import ROOT, Description, RecipeError, read
 from installers.linux import deb
 from installers.pack import need
 from installers.screen import Screen
@@ -43,7 +44,7 @@ HOMES = ("home/Jo Müller", "home/Анна Петрова", "home/王 小明")
 def main(arguments: list[str]) -> int:
     """Try the packages of a folder; print what came of it."""
     try:
-        found = try_out(Path(arguments[0] if arguments else "dist").absolute())
+        found = try_out(Path(arguments[0] if arguments else "dist").absolute(), arguments[1:])
     except RecipeError as error:
         sys.stderr.write(f"larder: {error}\n")
         return 1
@@ -51,8 +52,8 @@ def main(arguments: list[str]) -> int:
     return 0 if found["verdict"] == "passed" else 1
 
 
-def try_out(dist: Path) -> dict[str, object]:
-    """Try each package in a bare system made for the occasion."""
+def try_out(dist: Path, ways: Sequence[str] = ()) -> dict[str, object]:
+    """Try each package, or those named, in a bare system made for the occasion."""
     if sys.platform != "linux" or os.geteuid() != 0:
         raise RecipeError("The packages are tried by root on Linux alone, in a bare system.")
     need(*_PROGRAMS)
@@ -62,11 +63,14 @@ def try_out(dist: Path) -> dict[str, object]:
         _bare(root)
         with Screen(Path(scratch)) as screen:
             trial = Trial(description, dist, root, screen)
-            results = {
-                "deb": _told(trial.deb),
-                "folder": _told(trial.folder),
-                "one file": _told(trial.one_file),
+            trial.furnish()
+            steps = {
+                "deb": trial.deb,
+                "folder": trial.folder,
+                "appimage-unpacked": trial.unpacked_image,
+                "appimage-mounted": trial.mounted_image,
             }
+            results = {name: _told(steps[name]) for name in ways or steps}
     good = all("failed" not in one for one in results.values())
     return {"verdict": "passed" if good else "failed", **results}
 
@@ -102,21 +106,26 @@ class Trial:
     dist: Path
     root: Path
     screen: Screen
+    demo: Path = ROOT / "build" / "demo" / "larder-demo"
     _count: int = field(default=0)
 
+    def furnish(self) -> None:
+        """Install what every desktop has: that is what the Debian package depends on."""
+        _must(self._inside(["apt-get", "-qq", "update"], net=True), "apt-get update failed")
+        package = self.dist / deb.file_name(self.description)
+        fields = _must(["dpkg-deb", "-f", str(package), "Depends"], "the .deb cannot be read")
+        self._install(*_first_choices(fields))
+
+    def _install(self, *names: str) -> None:
+        """Install packages of the system's."""
+        install = ["apt-get", "-qq", "-y", "--no-install-recommends", "install", *names]
+        _must(self._inside(install, net=True), f"{', '.join(names)} cannot be installed")
+
     def deb(self) -> dict[str, object]:
-        """Install with apt, chat, remove, and compare the system with what it was."""
+        """Install the package, chat, remove, and compare the system with what it was."""
         name = self.description.name
         package = deb.file_name(self.description)
         shutil.copyfile(self.dist / package, self.root / "tmp" / package)
-        _must(self._inside(["apt-get", "-qq", "update"], net=True), "apt-get update failed")
-        # What it depends on belongs to the system, so it is there before things are compared.
-        fields = _must(["dpkg-deb", "-f", str(self.dist / package), "Depends", "Recommends"], "")
-        _must(
-            self._inside(["apt-get", "-qq", "-y", "--no-install-recommends", "install",
-                          *_first_choices(fields)], net=True),
-            "what the package depends on cannot be installed",
-        )  # fmt: skip
         before = self._files()
         _must(self._inside(["dpkg", "-i", f"/tmp/{package}"]), "the package cannot be installed")
         found = self._chat(["/usr/bin/larder"], HOMES[0], is_read_only=True)
@@ -137,18 +146,14 @@ class Trial:
         shutil.rmtree(place / stem)
         return {**found, "left": self._compare(before, HOMES[1])}
 
-    def one_file(self) -> dict[str, object]:
-        """Start the one file twice, the second time without unpacking; chat, delete."""
-        name = f"{self.description.stem('linux')}.run"
+    def unpacked_image(self) -> dict[str, object]:
+        """Start the AppImage twice, the second time without unpacking; chat, delete."""
         before = self._files()
-        downloads = self.root / HOMES[2] / "下载"
-        downloads.mkdir(parents=True)
-        shutil.copy2(self.dist / name, downloads / name)
-        command = [f"/{HOMES[2]}/下载/{name}"]
-        first = self._chat(command, HOMES[2])
+        command, downloads = self._download(HOMES[2])
+        first = self._chat(command, HOMES[2], is_read_only=True)
         (place,) = (self.root / HOMES[2] / ".cache" / "larder" / "program").iterdir()
         made = place.stat().st_ctime_ns
-        second = self._chat(command, HOMES[2])
+        second = self._chat(command, HOMES[2], is_read_only=True)
         if place.stat().st_ctime_ns != made:
             raise RecipeError("The second start unpacked again.")
         shutil.rmtree(self.root / HOMES[2] / ".cache")
@@ -157,16 +162,40 @@ class Trial:
             **second, "first_start_s": first["start_s"], "left": self._compare(before, HOMES[2]),
         }  # fmt: skip
 
+    def mounted_image(self) -> dict[str, object]:
+        """Start the AppImage where users may mount: nothing is unpacked, and no mount is left."""
+        self._install("fuse3")
+        before = self._files()
+        command, downloads = self._download(HOMES[0])
+        found = self._chat(command, HOMES[0], is_read_only=True, has_fuse=True)
+        if (self.root / HOMES[0] / ".cache" / "larder" / "program").exists():
+            raise RecipeError("The AppImage was unpacked although FUSE was there.")
+        left = [path.name for path in (self.root / "tmp").glob(".mount_*")]
+        if left:
+            raise RecipeError(f"{', '.join(left)} is still mounted.")
+        shutil.rmtree(downloads)
+        return {**found, "left": self._compare(before, HOMES[0])}
+
+    def _download(self, home: str) -> tuple[list[str], Path]:
+        """Put the AppImage among a person's downloads; return how it is started, and the folder."""
+        name = f"{self.description.stem('linux')}.AppImage"
+        downloads = self.root / home / "下载 загрузки"
+        downloads.mkdir(parents=True)
+        shutil.copy2(self.dist / name, downloads / name)
+        return [f"/{home}/{downloads.name}/{name}"], downloads
+
     def _chat(
-        self, command: list[str], home: str, *, is_read_only: bool = False
+        self, command: list[str], home: str, *, is_read_only: bool = False, has_fuse: bool = False
     ) -> dict[str, object]:
-        """Start as a user without network, ask by keys, wait for the answer, close."""
+        """Start as a user without network, ask by keys, drop a model folder, close."""
         self._count += 1
         folder = self.root / home
         folder.mkdir(parents=True, exist_ok=True)
         shutil.chown(folder, _USER_ID, _USER_ID)
         log = self.root / "tmp" / f"started-{self._count}.log"
-        words = self._inside(command, home=home, is_read_only=is_read_only)
+        options = {"is_read_only": is_read_only, "has_fuse": has_fuse}
+        words = self._inside(command, home=home, **options)
+        model = self._model()
         started_s = time.monotonic()
         with log.open("wb") as out:
             program = subprocess.Popen(words, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
@@ -182,11 +211,23 @@ class Trial:
             self.screen.keys("type", "--delay", "20", _QUESTION)
             asked = self._wait(program, log, "a question", lambda: self._ask(chats))
             answer = self._wait(program, log, "an answer", lambda: _answer(chats))
+            library = chats.with_name("library.json")
+            self.screen.drop(f"/tmp/{model.name}", window)
+            self._wait(program, log, "dropped model", lambda: _line_with(library, model.name))
         finally:
             self._close(program, home)
         if _ANSWER not in answer:
             raise RecipeError(f"The answer to {asked!r} was {answer!r}.")
         return {"start_s": round(start_s, 2), "answer": answer, "exit_status": program.returncode}
+
+    def _model(self) -> Path:
+        """A model folder to drop: the demo once more, under a name in three scripts."""
+        model = self.root / "tmp" / f"model модель 模型 {self._count}"
+        source = self.demo
+        shutil.copytree(source, model)
+        for path in [model, *model.iterdir()]:
+            shutil.chown(path, _USER_ID, _USER_ID)
+        return model
 
     def _ask(self, chats: Path) -> str:
         """Press Enter until the question is in the chat: the model may still be loading."""
@@ -229,8 +270,9 @@ class Trial:
             raise RecipeError("The program did not close when it was asked to.") from error
 
     def _inside(
-        self, command: list[str], *, home: str = "", is_read_only: bool = False, net: bool = False
-    ) -> list[str]:
+        self, command: list[str], *, home: str = "", is_read_only: bool = False,
+        has_fuse: bool = False, net: bool = False,
+    ) -> list[str]:  # fmt: skip
         """The words that run a command in the bare system: as root, or as a user with a home."""
         root = str(self.root)
         mounts = []
@@ -242,6 +284,10 @@ class Trial:
             mounts += [["mount", "-o", "remount,ro,bind", root]]
         mounts += [["mount", "-t", "proc", "proc", f"{root}/proc"]]
         mounts += [["mount", "--rbind", "/dev", f"{root}/dev"]]
+        if has_fuse:
+            device = f"{root}/tmp/fuse-{self._count}"
+            mounts += [["mknod", "-m", "666", device, "c", "10", "229"]]
+            mounts += [["mount", "--bind", device, f"{root}/dev/fuse"]]
         if home:
             mounts += [["mount", "--bind", "/tmp/.X11-unix", f"{root}/tmp/.X11-unix"]]
         variables = {"PATH": _SEARCHED, "LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
@@ -250,8 +296,12 @@ class Trial:
             variables |= {"HOME": f"/{home}", "DISPLAY": f":{self.screen.number}"}
             enter += [f"--userspec={_USER_ID}:{_USER_ID}"]
         told = [f"{name}={value}" for name, value in variables.items()]
-        program = ["exec", *enter, root, "env", "-i", *told, *command]
-        lines = "\n".join(["set -e", *(shlex.join(words) for words in (*mounts, program))])
+        program = shlex.join([*enter, root, "env", "-i", *told, *command])
+        # A mount of the program's own goes a moment after it.
+        look = f"ls -d {shlex.quote(root)}/tmp/.mount_* >/dev/null 2>&1"
+        gone = f"for i in $(seq 300); do {look} || break; sleep 0.1; done"
+        after = f"{program} || status=$?; {gone}; exit ${{status:-0}}"
+        lines = "\n".join(["set -e", *(shlex.join(words) for words in mounts), after])
         return [*_APART, *([] if net else ["--net"]), "sh", "-c", lines]
 
     def _files(self) -> set[str]:
@@ -280,9 +330,16 @@ class Trial:
 
 def _first_choices(fields: str) -> list[str]:
     """The packages that dpkg's fields name, of alternatives those that Debian 12 has."""
-    line = next(line for line in fields.splitlines() if line.startswith("Depends: "))
-    wanted = line.removeprefix("Depends: ").split(", ")
+    wanted = fields.strip().split(", ")
     return [choice.split(" | ")[-1].split(" (")[0] for choice in wanted]
+
+
+def _line_with(path: Path, text: str) -> str:
+    """Where a file names something; empty where it does not, or is not there yet."""
+    if not path.exists():
+        return ""
+    told = path.read_text(encoding="utf-8", errors="replace")
+    return text if text in told else ""
 
 
 def _message(chats: Path, role: str) -> str:

@@ -1,1 +1,1 @@
-"""The folder archive, the Debian package and the one-file program for Linux."""
+"""The folder archive, the Debian package and the AppImage for Linux."""

@@ -8,9 +8,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers import demo, icons, licences, wheels
+from installers import demo, icons, licences, pack, wheels
 from installers.description import Description, RecipeError
-from installers.linux import debian_files, libraries
+from installers.linux import debian_files, libraries, starter
 
 PACKAGES = Path("python") / "lib" / debian_files.PYTHON / "dist-packages"
 _LAUNCHER = Path(__file__).with_name("launcher.c")
@@ -94,12 +94,14 @@ def build(description: Description, sources: Sources, tree: Path) -> str:
     libraries.drop_unwanted_qt(packages)
     libraries.lend_to_qt(tree, packages)
     others = [_debian_component(deb) for deb in debs]
+    others += starter.components(tree / "licences")
     licences.collect(description, packages, tree / "licences", others)
     _launcher(tree)
     _desktop_files(description, tree, sources.cache / "icons")
     compile_modules(tree)
     import_modules(tree)
     libraries.check(tree)
+    pack.plain_modes(tree)
     return libraries.oldest_glibc(tree)
 
 

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+import time
 import tomllib
 import zipfile
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 from app.state.folders import demo_folder
 from app.state.licences import read_components
 from installers import cuts, demo, description, icons, licences, pack, wheels
-from installers.linux import deb, folder, libraries, onefile
+from installers.linux import appimage, deb, folder, libraries, starter
 from runtime.inspect.manifest import MANIFEST_NAME
 
 import torch_build
@@ -189,10 +190,13 @@ def _tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("small") / "tree"
     (tree / ("folder " * 12 + "папка 文件夹")).mkdir(parents=True)
     (tree / ("folder " * 12 + "папка 文件夹") / ("long" * 20)).write_text("deep")
-    (tree / "larder").write_text('#!/bin/sh\necho started "$@" from "$0"\n')
+    (tree / "larder").write_text('#!/bin/sh\necho started "$@" from "$0" of "$APPIMAGE"\n')
     (tree / "larder").chmod(0o755)
     (tree / "larderctl").symlink_to("larder")
     (tree / "large").write_bytes(os.urandom(3_000_001))
+    picture = tree / "share" / "icons" / "hicolor" / "256x256" / "apps" / "larder.png"
+    picture.parent.mkdir(parents=True)
+    picture.write_bytes(b"a picture")
     return tree
 
 
@@ -216,10 +220,10 @@ def test_checksums_are_in_the_form_that_sha256sum_reads(tmp_path: Path) -> None:
 
 
 def test_what_is_larger_than_promised_stops_the_recipe(tmp_path: Path) -> None:
-    large = tmp_path / "large.run"
+    large = tmp_path / "large.AppImage"
     with large.open("wb") as file:
         file.truncate(pack.MAX_DOWNLOAD_BYTES + 1)
-    with pytest.raises(description.RecipeError, match=r"large\.run has 420 MB of 420"):
+    with pytest.raises(description.RecipeError, match=r"large\.AppImage has 420 MB of 420"):
         pack.check_sizes(1, [large])
     with pytest.raises(description.RecipeError, match="1300 MB of 1200"):
         pack.check_sizes(1_300_000_000, [])
@@ -246,53 +250,101 @@ def test_pip_that_serves_the_processors_torch_needs_no_other_source(
 
 @pytest.fixture(name="built", scope="module")
 def _built(tree: Path) -> Path:
-    """The one file of the small tree."""
-    pack.need("gcc", "xz")
-    plain, archive = tree.with_suffix(".tar"), tree.with_suffix(".tar.xz")
-    pack.tar(tree, plain, "top")
-    pack.compress(plain, archive)
-    single = tree.with_name("один файл 文件.run")
+    """The AppImage of the small tree."""
+    if shutil.which("mksquashfs") is None or shutil.which("gcc") is None:
+        pytest.skip("squashfs-tools or gcc is not installed here")
+    pack.plain_modes(tree)
+    single = tree.with_name("один файл 文件.AppImage")
     try:
-        onefile.build(description.read(), archive, tree.parent, single)
+        appimage.build(description.read(), tree, tree.parent, single)
     except description.RecipeError as error:
-        if "liblzma-dev" not in str(error):
+        if "libsquashfuse-dev" not in str(error):
             raise
-        pytest.skip("liblzma-dev is not installed here")
+        pytest.skip("what the start program is linked from is not installed here")
     return single
 
 
+def can_mount() -> bool:
+    """Whether this user may mount by FUSE."""
+    return os.access("/dev/fuse", os.R_OK | os.W_OK) and shutil.which("fusermount3") is not None
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="made and started on Linux alone")
-class TestOneFile:
+class TestAppImage:
     @pytest.fixture(name="single")
     def _single(self, built: Path, tmp_path: Path) -> Path:
         """A copy of it."""
         return Path(shutil.copy2(built, tmp_path / built.name))
 
     @staticmethod
-    def start(single: Path, cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    def start(
+        single: Path, cache: Path, *words: str, is_unpacked: bool = True
+    ) -> subprocess.CompletedProcess[str]:
         """Start it without a screen."""
         env = {"XDG_CACHE_HOME": str(cache), "PATH": os.environ["PATH"], "TMPDIR": str(cache)}
+        env |= {"APPIMAGE_EXTRACT_AND_RUN": "1"} if is_unpacked else {}
         return subprocess.run(
-            [single, *words], env=env, capture_output=True, text=True, timeout=100, check=False
-        )
+            [single, *words], env=env, cwd=single.parent, capture_output=True, text=True,
+            timeout=100, check=False,
+        )  # fmt: skip
 
-    def test_unpacks_once_starts_and_tidies_up(
+    @staticmethod
+    def compare(unpacked: Path, tree: Path) -> None:
+        """Assert that a tree came out as it went in."""
+        for path in tree.rglob("*"):
+            there = unpacked / path.relative_to(tree)
+            if path.is_file():
+                assert there.read_bytes() == path.read_bytes()
+                assert there.stat().st_mode == path.stat().st_mode
+        assert (unpacked / "larderctl").readlink() == Path("larder")
+        assert (unpacked / "AppRun").readlink() == Path("larder")
+
+    def test_is_of_the_second_type_with_its_image_where_the_program_ends(
+        self, single: Path, tmp_path: Path
+    ) -> None:
+        content = single.read_bytes()
+        assert content[8:11] == starter.MARK
+        end = starter.elf_size(content)
+        assert content[end : end + 4] == b"hsqs"
+        told = self.start(single, tmp_path, "--appimage-offset")
+        assert int(told.stdout) == end
+
+    def test_without_fuse_unpacks_once_starts_and_tidies_up(
         self, single: Path, tree: Path, tmp_path: Path
     ) -> None:
         place = tmp_path / "мой cache" / "larder" / "program"
         (place / "0.0.1-old").mkdir(parents=True)
         first = self.start(single, tmp_path / "мой cache", "a b")
         assert first.stdout.startswith("started a b from ")
+        assert first.stdout.endswith(f" of {single}\n")
         assert "unpacking" in first.stderr
         (unpacked,) = place.iterdir()
-        for path in tree.rglob("*"):
-            there = unpacked / path.relative_to(tree)
-            if path.is_file():
-                assert there.read_bytes() == path.read_bytes()
-        assert (unpacked / "larderctl").is_symlink()
+        self.compare(unpacked, tree)
         second = self.start(single, tmp_path / "мой cache")
         assert second.stdout.startswith("started")
         assert second.stderr == ""
+
+    def test_with_fuse_starts_from_a_mount_that_goes_with_the_program(
+        self, single: Path, tmp_path: Path
+    ) -> None:
+        if not can_mount():
+            pytest.skip("FUSE cannot be used here")
+        done = self.start(single, tmp_path / "cache", "a", is_unpacked=False)
+        assert done.stderr == ""
+        assert done.stdout.startswith("started a from /tmp/.mount_larder")
+        assert not (tmp_path / "cache").exists()
+        mount = Path(done.stdout.split()[3]).parent
+        until = time.monotonic() + 60
+        while mount.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not mount.exists()
+
+    def test_is_unpacked_by_hand_where_that_is_asked_for(
+        self, single: Path, tree: Path, tmp_path: Path
+    ) -> None:
+        assert self.start(single, tmp_path, "--appimage-extract").stdout == "squashfs-root\n"
+        self.compare(tmp_path / "squashfs-root", tree)
+        assert (tmp_path / "squashfs-root" / ".DirIcon").read_bytes() == b"a picture"
 
     def test_damaged_file_is_told_and_leaves_nothing(self, single: Path, tmp_path: Path) -> None:
         content = bytearray(single.read_bytes())
