@@ -1,15 +1,17 @@
 """One model of the list, as pages show it."""
 
 import dataclasses
+from pathlib import Path
 
 from runtime.protocol.model import ModelReport, TierShare
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KnownModel:
-    """One folder with what was last found in it."""
+    """One folder, or file in GGUF, with what was last found in it."""
 
     folder: str
+    """The folder, or of a model in GGUF its first file."""
     name: str
     is_demo: bool
     is_missing: bool
@@ -30,3 +32,9 @@ class KnownModel:
     def is_runnable(self) -> bool:
         """Whether nothing that was found prevents it from running."""
         return self.report is None or self.report.is_runnable
+
+    @property
+    def place(self) -> str:
+        """The folder to show to a person who wants to see its files."""
+        is_file = self.folder.lower().endswith(".gguf")
+        return str(Path(self.folder).parent) if is_file else self.folder

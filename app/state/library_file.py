@@ -10,7 +10,11 @@ from app.state.folders import plain_path
 from app.state.json_file import pretty, set_aside, write_whole
 from runtime.protocol.model import ModelReport, TierShare
 
-_SNAPSHOT = re.compile(r"(.*[\\/]models--[^\\/]+)[\\/]snapshots[\\/][^\\/]+[\\/]?")
+_SNAPSHOT = re.compile(
+    r"(?P<model>.*[\\/]models--[^\\/]+)[\\/]snapshots[\\/][^\\/]+"
+    r"(?P<file>[\\/].+\.gguf)?[\\/]?",
+    re.IGNORECASE,
+)
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 def model_key(folder: str) -> str:
     """Return what is the same for all paths of a model; snapshots in a hub's cache are one."""
     snapshot = _SNAPSHOT.fullmatch(folder)
-    return plain_path(snapshot[1] if snapshot else folder)
+    return plain_path(snapshot["model"] + (snapshot["file"] or "") if snapshot else folder)
 
 
 def read_entries(path: Path) -> dict[str, Entry]:

@@ -102,12 +102,14 @@ class ModelRemoval(QObject):
             else:
                 refused.append(copy.folder)
         if is_model_wanted and removal.weight.obstacle is None:
-            if self._move_to_trash(removal.weight.folder):
-                num_bytes += removal.weight.num_bytes
+            weight = removal.weight
+            files = weight.files or [weight.folder]
+            kept = [each for each in files if not self._move_to_trash(each)]
+            refused += kept
+            if not kept:
+                num_bytes += weight.num_bytes
                 self._library.remove(removal.folder)
                 self._close_candidate(removal.folder)
-            else:
-                refused.append(removal.weight.folder)
         if self._library.report_of(removal.folder) is not None:
             self._search.look_at(removal.folder)
         self.ended.emit(RemovalResult(removal.name, num_bytes, tuple(refused)))

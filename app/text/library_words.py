@@ -17,8 +17,8 @@ class LibraryWords:
     PLACES = Word("Places…")
     PLACES_TITLE = Word("Where models are looked for")
     PLACES_TEXT = Word(
-        "Nothing is copied or changed there. A model is found wherever its config.json and its "
-        ".safetensors files lie, up to twelve folders deep."
+        "Nothing is copied or changed there. A model is found wherever a .gguf file, or a "
+        "config.json with its .safetensors files, lies, up to twelve folders deep."
     )
     ADD_PLACE = Word("Add a place…")
     REMOVE_PLACE = Word("Look there no more")
@@ -87,14 +87,6 @@ def root_line(root: SearchRoot) -> str:
         return states[result.state]
     number = result.num_models
     parts = [trn("{count} model", "{count} models", number).format(count=count(number))]
-    if result.num_gguf_folders:
-        number = result.num_gguf_folders
-        text = trn(
-            "{count} folder with GGUF files, which run when you drop one of them here",
-            "{count} folders with GGUF files, which run when you drop one of them here",
-            number,
-        )
-        parts.append(text.format(count=count(number)))
     if result.num_unreadable:
         number = result.num_unreadable
         text = trn("{count} folder may not be read", "{count} folders may not be read", number)

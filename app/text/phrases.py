@@ -85,6 +85,8 @@ def model_line(report: ModelReport) -> str:
                 layers=report.num_moe_layers, experts=report.num_experts, top_k=report.top_k
             )
         )
+    if report.gguf_kinds:
+        parts.append(f"GGUF {', '.join(report.gguf_kinds)}")
     if report.file_bytes:
         parts.append(size(report.file_bytes))
     if report.licence:

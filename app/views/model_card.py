@@ -98,7 +98,7 @@ class ModelCard(PressableCard):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         folder = self.model.folder
         menu.addAction(LibraryWords.OPEN_FOLDER).triggered.connect(
-            lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(folder))
+            lambda: QDesktopServices.openUrl(QUrl.fromLocalFile(self.model.place))
         )
         if not self.model.is_demo:
             menu.addAction(LibraryWords.FORGET).triggered.connect(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from runtime.errors import LarderError
 from runtime.inspect.files import is_file, read_start
-from runtime.inspect.gguf.parts import is_gguf_name
+from runtime.inspect.gguf.places import gguf_below, names_in
 from runtime.inspect.listing import CONFIG_NAME, MAX_CHILDREN, list_names
 
 HUB_NAME = "hub"
@@ -28,6 +28,14 @@ def repository_of(path: Path) -> Path:
     return path
 
 
+def repository_holding(path: Path) -> Path | None:
+    """Return the cached model that holds a file, which may lie in a folder of its snapshot."""
+    for folder in path.parents[:3]:
+        if folder.name == "snapshots" and folder.parent.name.startswith(PREFIX):
+            return folder.parent
+    return None
+
+
 def find_cached(hub: Path) -> list[Path]:
     """Return the current snapshot of each model in a cache's own folder."""
     try:
@@ -39,26 +47,21 @@ def find_cached(hub: Path) -> list[Path]:
 
 
 def find_snapshot(repository: Path) -> list[Path]:
-    """Return the snapshot that ``main`` names, else the newest one with a config, else nothing."""
+    """Return the snapshot that ``main`` names, else the newest that holds a model, else nothing."""
     try:
         main = read_start(repository / "refs" / "main", 80).decode("ascii", "replace").strip()
     except (FileNotFoundError, LarderError):
         main = ""
-    try:
-        names = list_names(repository / "snapshots")[:MAX_CHILDREN]
-    except LarderError:
-        return []
-    usable = [repository / "snapshots" / name for name in names]
-    usable = [item for item in usable if is_file(item / CONFIG_NAME) or _has_gguf(item)]
+    snapshots = snapshots_of(repository)
+    usable = [item for item in snapshots if is_file(item / CONFIG_NAME) or gguf_below(item)]
     named = [item for item in usable if item.name == main]
     return named or sorted(usable, key=_modified_s)[-1:]
 
 
-def _has_gguf(folder: Path) -> bool:
-    try:
-        return any(map(is_gguf_name, list_names(folder)))
-    except LarderError:
-        return False
+def snapshots_of(repository: Path) -> list[Path]:
+    """Return the snapshots of a cached model, whatever they hold."""
+    folder = repository / "snapshots"
+    return [folder / name for name in names_in(folder)[:MAX_CHILDREN]]
 
 
 def _modified_s(path: Path) -> float:

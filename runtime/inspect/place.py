@@ -7,11 +7,11 @@ from pathlib import Path
 
 from runtime.errors import LarderError
 from runtime.inspect import hub_cache
-from runtime.inspect.files import CIRCLE, is_file, is_unicode, read_start, shown, unreadable
-from runtime.inspect.gguf.parts import is_gguf_name, models_among
+from runtime.inspect.files import CIRCLE, is_file, is_unicode, shown, unreadable
+from runtime.inspect.gguf.parts import is_gguf_name
 from runtime.inspect.gguf.parts import model_name as gguf_model_name
+from runtime.inspect.gguf.places import gguf_below, gguf_models, is_gguf, names_in
 from runtime.inspect.listing import CONFIG_NAME, MAX_CHILDREN, has_weights, list_names
-from runtime.inspect.lookalike import GGUF_MARK
 from runtime.inspect.manifest import JOURNAL_NAME
 from runtime.protocol.errors import ErrorCode
 
@@ -63,24 +63,6 @@ def find_model(folder: str) -> Place:
             names=listed + more,
         )
     raise _not_a_model(path, _about_folder(names))
-
-
-def is_gguf(path: Path) -> bool:
-    """Whether a path is that of a model in a GGUF file, or of a part of one, by what it holds."""
-    if not is_file(path):
-        return False
-    if is_gguf_name(path.name):
-        return True
-    try:
-        return read_start(path, len(GGUF_MARK)) == GGUF_MARK
-    except (FileNotFoundError, LarderError):
-        return False
-
-
-def gguf_models(folder: Path, names: list[str]) -> list[Path]:
-    """Return for each GGUF model among the entries of a folder a file of it that is there."""
-    found = [folder / name for name in models_among(names)]
-    return [each for each in found if is_file(each) or each.is_symlink()]
 
 
 def _place(found: Path) -> Place:
@@ -155,26 +137,19 @@ def _below(path: Path, names: list[str]) -> list[Path]:
         elif child.name == hub_cache.HUB_NAME:
             found += _models_of(hub_cache.find_cached(child))
         elif child.is_dir():
-            found += gguf_models(child, _names_in(child))
+            found += gguf_models(child, names_in(child))
     return found
 
 
 def _models_of(folders: list[Path]) -> list[Path]:
-    """Return the models in folders: each itself, or what it holds in GGUF instead."""
+    """Return the models in snapshots: each itself, or what it holds in GGUF instead."""
     found: list[Path] = []
     for folder in folders:
-        names = _names_in(folder)
+        names = names_in(folder)
         is_whole = CONFIG_NAME in names and has_weights(names)
-        own = [] if is_whole else gguf_models(folder, names)
+        own = [] if is_whole else gguf_below(folder)
         found += own or [folder]
     return found
-
-
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return list_names(folder)
-    except LarderError:
-        return []
 
 
 def _about_file(path: Path) -> str:

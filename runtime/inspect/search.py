@@ -1,4 +1,4 @@
-"""Looking for model folders below a place, without circles and never more than a tree can hold."""
+"""Looking for models below a place, without circles and never more than a tree can hold."""
 
 import itertools
 import os
@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from runtime.errors import LarderError
 from runtime.inspect import hub_cache
 from runtime.inspect.files import is_unicode
-from runtime.inspect.listing import CONFIG_NAME, MAX_ENTRIES, has_weights, list_names
+from runtime.inspect.gguf.places import gguf_below, gguf_models, is_gguf, names_in
+from runtime.inspect.listing import CONFIG_NAME, MAX_ENTRIES, has_weights
 from runtime.inspect.manifest import JOURNAL_NAME, MANIFEST_NAME
 from runtime.protocol.search import RootState
 
@@ -19,28 +19,26 @@ MAX_FOLDERS = 100_000
 MAX_DEPTH = 12
 _PASSED_OVER = ("datasets--", "spaces--")
 """What the hub's cache holds beside models."""
-FolderId = tuple[int, int]
-Seen = dict[FolderId, bool]
-"""The folders that were looked at, and whether each is a model."""
+FileId = tuple[int, int]
+Seen = dict[FileId, bool]
+"""The folders and files that were looked at, and whether each is a model."""
 
 
 class TreeSearch:
     """The search below one place; iterate over it once, then read what it counted.
 
-    Yields the folder of each model, and None for every other folder that was looked at, so that the
-    caller can stop between any two. ``seen`` is shared by the places of one search: a folder that
-    several of them or links lead to is looked at once. A model's own folders are not looked into,
-    nor are hidden ones and prepared copies.
+    Yields for each folder that was looked at the models that are new in it, so that the caller can
+    stop between any two: a folder for a checkpoint, a file for a model in GGUF. ``seen`` is shared
+    by the places of one search: a folder or file that several of them or links lead to is looked at
+    once. A model's own folders are not looked into, nor are hidden ones and prepared copies.
     """
 
     def __init__(self, root: str, seen: Seen) -> None:
         self._root = Path(root)
         self._seen = seen
-        self._models: set[FolderId] = set()
+        self._models: set[FileId] = set()
         self.state = RootState.MISSING
         self.num_folders = 0
-        self.num_gguf_folders = 0
-        """Folders with GGUF files and no model that can be read."""
         self.num_unreadable = 0
         self.is_complete = True
         """Whether no limit was met."""
@@ -50,8 +48,12 @@ class TreeSearch:
         """The models below this place, those included that were found from another one."""
         return len(self._models)
 
-    def __iter__(self) -> Iterator[Path | None]:
+    def __iter__(self) -> Iterator[list[Path]]:
         """Look at one folder after the other, near ones first."""
+        if is_gguf(self._root):
+            self.state = RootState.THERE
+            yield self._new_among([self._root])
+            return
         waiting: deque[tuple[Path, int]] = deque([(self._root, 0)])
         while waiting:
             folder, depth = waiting.popleft()
@@ -62,16 +64,10 @@ class TreeSearch:
                 continue
             self.num_folders += 1
             names, inner = self._list(folder)
-            model = _model_in(folder, names)
-            if model is not None:
-                is_new = self._enter(model) or model == folder
-                self._note_model(folder, model)
-                yield model if is_new else None
+            models = _models_in(folder, names)
+            yield self._new_among(models, folder)
+            if (models and models[0].is_dir()) or _is_closed(folder, names):
                 continue
-            yield None
-            if _is_closed(folder, names):
-                continue
-            self.num_gguf_folders += any(name.lower().endswith(".gguf") for name in names)
             if depth == MAX_DEPTH:
                 self.is_complete = self.is_complete and not inner
                 continue
@@ -79,7 +75,7 @@ class TreeSearch:
 
     def _enter(self, folder: Path) -> bool:
         """Whether a path leads to a folder that was not looked at, links followed."""
-        identity = _identity(folder)
+        identity = _identity(folder, stat.S_IFDIR)
         if identity is None:
             return False
         if folder == self._root:
@@ -91,11 +87,25 @@ class TreeSearch:
         self._seen[identity] = False
         return True
 
-    def _note_model(self, *folders: Path) -> None:
-        """Remember a model; a cached one by its snapshot too."""
-        identities = [identity for folder in folders if (identity := _identity(folder))]
-        self._seen.update(dict.fromkeys(identities, True))
-        self._models.update(identities[-1:])
+    def _new_among(self, models: list[Path], folder: Path | None = None) -> list[Path]:
+        """Return the models that were not found before, and count them all.
+
+        A cached checkpoint is remembered by its repository, which is ``folder``, too.
+        """
+        new: list[Path] = []
+        for model in models:
+            is_folder = model.is_dir()
+            identity = _identity(model, stat.S_IFDIR if is_folder else stat.S_IFREG)
+            if identity is None:
+                continue
+            if model == folder or identity not in self._seen:
+                new.append(model)
+            self._seen[identity] = True
+            self._models.add(identity)
+            own = _identity(folder, stat.S_IFDIR) if is_folder and folder is not None else None
+            if own is not None:
+                self._seen[own] = True
+        return new
 
     def _list(self, folder: Path) -> tuple[list[str], list[str]]:
         """Return the names in a folder, and those that may be folders to look into, sorted."""
@@ -116,34 +126,37 @@ class TreeSearch:
         return names, sorted(inner)
 
 
-def _identity(folder: Path) -> FolderId | None:
-    """Return what tells a folder from all others; None if there is no folder."""
+def _identity(path: Path, kind: int) -> FileId | None:
+    """Return what tells a folder or file from all others; None if there is none of that kind."""
     try:
-        found = folder.stat()
+        found = path.stat()
     except (OSError, ValueError):
         return None
-    return (found.st_dev, found.st_ino) if stat.S_ISDIR(found.st_mode) else None
+    return (found.st_dev, found.st_ino) if stat.S_IFMT(found.st_mode) == kind else None
 
 
 def _is_wanted(name: str) -> bool:
     return not name.startswith((".", *_PASSED_OVER)) and is_unicode(name)
 
 
-def _model_in(folder: Path, names: list[str]) -> Path | None:
-    """Return the model that a folder is or, in the hub's cache, stands for."""
+def _models_in(folder: Path, names: list[str]) -> list[Path]:
+    """Return the models that a folder is and holds or, in the hub's cache, stands for.
+
+    A checkpoint comes first.
+    """
     if _is_copy(names):
-        return None
-    if _is_cached(folder, names):
-        found = hub_cache.find_snapshot(folder)
-        return found[0] if found and has_weights(_names_in(found[0])) else None
-    return folder if CONFIG_NAME in names and has_weights(names) else None
-
-
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return list_names(folder)
-    except LarderError:
         return []
+    if _is_cached(folder, names):
+        return [model for found in hub_cache.find_snapshot(folder) for model in _cached_in(found)]
+    return _checkpoint_in(folder, names) + gguf_models(folder, names)
+
+
+def _cached_in(snapshot: Path) -> list[Path]:
+    return _checkpoint_in(snapshot, names_in(snapshot)) + gguf_below(snapshot)
+
+
+def _checkpoint_in(folder: Path, names: list[str]) -> list[Path]:
+    return [folder] if CONFIG_NAME in names and has_weights(names) else []
 
 
 def _is_closed(folder: Path, names: list[str]) -> bool:

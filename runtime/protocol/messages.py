@@ -164,8 +164,6 @@ class RootSearched(Reply):
     root: str
     state: RootState
     num_models: int
-    num_gguf_folders: int
-    """Folders with GGUF files, which are used by naming one of them."""
     num_unreadable: int
     """Folders that this person may not read."""
     is_complete: bool

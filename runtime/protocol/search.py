@@ -29,7 +29,9 @@ class FolderWeight(Value):
     """What would go with a model."""
 
     folder: str
-    """The folder or link that would go: of a cached model its whole repository."""
+    """The folder, file or link that would go: of a cached model its whole repository."""
+    files: list[str] = []
+    """Of a model among others in its folder: the files and links that would go instead."""
     num_bytes: int = 0
     """Of files; what links in it lead to stays."""
     num_files: int = 0

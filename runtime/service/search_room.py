@@ -71,10 +71,13 @@ class _Search:
 
     def _look_through(self, root: str) -> bool:
         search = TreeSearch(root, self._seen)
-        for model in search:
-            if self._request.cancel.is_cancelled:
-                return False
-            self._take(root, model)
+        for models in search:
+            self._num_folders += 1
+            found: list[Path | None] = [*models] or [None]
+            for model in found:
+                if self._request.cancel.is_cancelled:
+                    return False
+                self._take(root, model)
         self._tell(root)
         self._request.tell(
             RootSearched(
@@ -82,7 +85,6 @@ class _Search:
                 root=root,
                 state=search.state,
                 num_models=search.num_models,
-                num_gguf_folders=search.num_gguf_folders,
                 num_unreadable=search.num_unreadable,
                 is_complete=search.is_complete,
             )
@@ -90,7 +92,6 @@ class _Search:
         return not self._request.cancel.is_cancelled
 
     def _take(self, root: str, model: Path | None) -> None:
-        self._num_folders += 1
         if model is not None:
             self._reports.append(self._planning.inspect(str(model)))
         is_time = time.monotonic() - self._told_s >= TELL_INTERVAL_S

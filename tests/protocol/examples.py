@@ -318,7 +318,6 @@ EVENTS: list[AnyEvent] = [
         root="/models",
         state=RootState.THERE,
         num_models=1,
-        num_gguf_folders=2,
         num_unreadable=3,
         is_complete=True,
     ),
@@ -328,6 +327,7 @@ EVENTS: list[AnyEvent] = [
         request_id=13,
         weight=FolderWeight(
             folder="/models/a",
+            files=["/models/a/b.gguf"],
             num_bytes=5,
             num_files=2,
             link_target="/drive/a",

@@ -56,7 +56,6 @@ def some_searched(
     *,
     request_id: int = 1,
     is_complete: bool = True,
-    num_gguf_folders: int = 0,
     num_unreadable: int = 0,
 ) -> RootSearched:
     """Return what a search that has gone through a place with one model says of it."""
@@ -65,7 +64,6 @@ def some_searched(
         root=root,
         state=state,
         num_models=1,
-        num_gguf_folders=num_gguf_folders,
         num_unreadable=num_unreadable,
         is_complete=is_complete,
     )

@@ -21,12 +21,16 @@ def some_model(folder: Path) -> Path:
     return folder
 
 
-def test_models_of_a_place_are_found_and_one_is_deleted_to_the_trash(
+def test_models_of_a_place_are_found_and_deleted_to_the_trash(
     qtbot: QtBot, start_window: StartWindow, tmp_path: Path
 ) -> None:
     Path(os.environ["XDG_DATA_HOME"]).mkdir(parents=True, exist_ok=True)
     place = tmp_path / "place"
     kept = some_model(place / "publisher" / "kept")
+    packed = [place / "other" / "packed" / f"m-0000{number}-of-00002.gguf" for number in (1, 2)]
+    packed[0].parent.mkdir(parents=True)
+    for file in packed:
+        file.write_bytes(b"GGUF")
     gone = some_model(place / "publisher" / "gone")
     program = start_window(is_loading=False).program
     program.settings.change(model_roots=[str(place)])
@@ -37,15 +41,21 @@ def test_models_of_a_place_are_found_and_one_is_deleted_to_the_trash(
     def listed() -> list[str]:
         return sorted(card.model.folder for card in view.library_view.cards)
 
-    qtbot.waitUntil(lambda: listed() == [str(gone), str(kept)], timeout=WAIT_MS)
-    card = next(each for each in view.library_view.cards if each.model.folder == str(gone))
-    card.delete_wanted.emit(str(gone))
-    qtbot.waitUntil(lambda: bool(view.findChildren(DeleteDialog)), timeout=WAIT_MS)
-    (dialog,) = view.findChildren(DeleteDialog)
-    assert gone.exists()
-    dialog.trash.click()
-    qtbot.waitUntil(lambda: listed() == [str(kept)], timeout=WAIT_MS)
+    def delete(folder: Path) -> None:
+        card = next(each for each in view.library_view.cards if each.model.folder == str(folder))
+        card.delete_wanted.emit(str(folder))
+        qtbot.waitUntil(lambda: bool(view.findChildren(DeleteDialog)), timeout=WAIT_MS)
+        (dialog,) = view.findChildren(DeleteDialog)
+        assert folder.exists()
+        dialog.trash.click()
+        qtbot.waitUntil(lambda: str(folder) not in listed(), timeout=WAIT_MS)
+        qtbot.waitUntil(lambda: not view.findChildren(DeleteDialog), timeout=WAIT_MS)
+
+    qtbot.waitUntil(lambda: listed() == [str(packed[0]), str(gone), str(kept)], timeout=WAIT_MS)
+    delete(gone)
     assert not gone.exists()
+    delete(packed[0])
+    assert not any(file.exists() for file in packed)
     assert kept.exists()
     assert "trash" in program.window.notice.text()
     program.library_search.search()

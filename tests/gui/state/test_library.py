@@ -151,6 +151,13 @@ def test_paths_of_one_model_have_one_key(first: str, second: str) -> None:
     assert model_key(first) == model_key(second)
 
 
+def test_files_of_the_next_snapshot_are_the_same_and_others_are_not() -> None:
+    files = [f"/models--o--n/snapshots/{name}" for name in ("a/q/m.GGUF", "b/q/m.GGUF", "b/m.gguf")]
+    first, same, other = map(model_key, files)
+    assert first == same
+    assert other not in (first, model_key("/models--o--n/snapshots/b"))
+
+
 def test_folders_below_a_snapshot_are_others() -> None:
     assert model_key("/models--o--n/snapshots/a/inner") != model_key("/models--o--n/snapshots/a")
 

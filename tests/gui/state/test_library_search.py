@@ -53,7 +53,7 @@ class Searcher:
 
     def searched(self, root: str, state: RootState = RootState.THERE) -> None:
         request_id = self.client.last(FindModels).request_id
-        place = some_searched(root, state, request_id=request_id, num_gguf_folders=2)
+        place = some_searched(root, state, request_id=request_id)
         self.client.answer(place)
 
     def finish(self) -> None:
@@ -108,7 +108,7 @@ def test_search_looks_at_dropped_folders_then_at_places(
     drive, hub = searcher.search.roots
     assert (drive.path, drive.is_usual, hub.path, hub.is_usual) == (DRIVE, False, HUB, True)
     assert hub.result is not None
-    assert hub.result.num_gguf_folders == 2
+    assert hub.result.num_models == 1
 
 
 def test_usual_place_that_this_pc_does_not_have_is_not_listed(searcher: Searcher) -> None:

@@ -39,6 +39,7 @@ class Remover:
         self.library = session._library
         self.trash: list[str] = []
         self.is_trash_there = True
+        self.stuck: set[str] = set()
         search = LibrarySearch(client, settings, self.library)
         self.removal = ModelRemoval(client, session, self.library, search, self.move)
         self.asked: list[Removal] = []
@@ -49,9 +50,10 @@ class Remover:
         self.library.note(ModelInspected(request_id=0, report=report))
 
     def move(self, path: str) -> bool:
-        if self.is_trash_there:
+        is_moved = self.is_trash_there and path not in self.stuck
+        if is_moved:
             self.trash.append(path)
-        return self.is_trash_there
+        return is_moved
 
     def ask(self, weight: FolderWeight = WEIGHT) -> Removal:
         self.removal.ask("/models/other")
@@ -99,6 +101,21 @@ def test_removal_that_the_trash_refuses_says_what_is_still_there(remover: Remove
     remover.removal.carry_out(removal, is_model_wanted=True, copies=removal.copies)
     assert remover.results == [RemovalResult("other", 0, ("/prepared/8", "/models/other"))]
     assert len(remover.library.models) == 2
+
+
+def test_removal_of_a_model_in_files_moves_each_and_tells_what_stays(remover: Remover) -> None:
+    files = ["/models/other-1.gguf", "/models/other-2.gguf"]
+    weight = FolderWeight(folder=files[0], files=files, num_bytes=1000, num_files=2)
+    removal = remover.ask(weight)
+    remover.stuck = {files[1]}
+    remover.removal.carry_out(removal, is_model_wanted=True, copies=())
+    assert remover.results == [RemovalResult("other", 0, (files[1],))]
+    assert len(remover.library.models) == 2
+    remover.stuck = set()
+    remover.removal.carry_out(removal, is_model_wanted=True, copies=())
+    assert remover.trash == [files[0], *files]
+    assert remover.results[-1] == RemovalResult("other", 1000, ())
+    assert len(remover.library.models) == 1
 
 
 def test_removal_past_an_obstacle_takes_the_copies_alone(remover: Remover) -> None:

@@ -101,7 +101,6 @@ class Page:
         self,
         state: RootState = RootState.THERE,
         *,
-        num_gguf_folders: int = 0,
         num_unreadable: int = 0,
     ) -> None:
         request_id = self.client.last(FindModels).request_id
@@ -109,7 +108,6 @@ class Page:
             DRIVE,
             state,
             request_id=request_id,
-            num_gguf_folders=num_gguf_folders,
             num_unreadable=num_unreadable,
         )
         self.client.answer(place)
@@ -185,14 +183,13 @@ def test_places_are_shown_added_and_removed(
     page: Page, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page.found(some_report(f"{DRIVE}/one", "one"))
-    page.searched(num_gguf_folders=2, num_unreadable=1)
+    page.searched(num_unreadable=1)
     card = page.list.roots_card
     assert card.isHidden()
     page.list.places_button.click()
     text = shown(card)
     assert DRIVE in text
-    assert "1 model · 2 folders with GGUF files, which run when you drop one of them here" in text
-    assert "1 folder may not be read" in text
+    assert "1 model · 1 folder may not be read" in text
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: "")
     card.add_button.click()
     assert page.settings.values.model_roots == [DRIVE]
@@ -245,14 +242,18 @@ def test_menu_of_a_card_opens_the_folder_and_takes_it_off(
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url.toLocalFile()))
-    page.found(some_report(f"{DRIVE}/one", "one"))
-    qtbot.waitUntil(lambda: page.names() == ["one"])
-    card = page.list.cards[0]
-    card.more_button.click()
-    actions = {action.text(): action for action in card.menu().actions()}
-    actions[LibraryWords.OPEN_FOLDER].trigger()
-    assert opened == [f"{DRIVE}/one"]
-    actions[LibraryWords.FORGET].trigger()
+    packed = msgspec.structs.replace(
+        some_report(f"{DRIVE}/in/two.gguf", "two"), gguf_kinds=["Q4_K", "F32"]
+    )
+    page.found(some_report(f"{DRIVE}/one", "one"), packed)
+    qtbot.waitUntil(lambda: page.names() == ["one", "two"])
+    assert "GGUF Q4_K, F32" in shown(page.list.cards[1])
+    for card in page.list.cards:
+        card.more_button.click()
+        actions = {action.text(): action for action in card.menu().actions()}
+        actions[LibraryWords.OPEN_FOLDER].trigger()
+        actions[LibraryWords.FORGET].trigger()
+    assert opened == [f"{DRIVE}/one", str(Path(f"{DRIVE}/in"))]
     qtbot.waitUntil(lambda: page.names() == [])
 
 

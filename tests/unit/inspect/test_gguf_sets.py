@@ -142,7 +142,7 @@ def test_what_lies_in_a_cache_beside_snapshots_and_cannot_be_read_is_passed_over
     def fail(path: Path, num_bytes: int) -> bytes:
         raise FileNotFoundError
 
-    monkeypatch.setattr("runtime.inspect.place.read_start", fail)
+    monkeypatch.setattr("runtime.inspect.gguf.places.read_start", fail)
     assert problem(file).code is ErrorCode.NOT_A_MODEL
 
 

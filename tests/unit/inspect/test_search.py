@@ -8,6 +8,7 @@ import pytest
 
 from runtime.errors import LarderError
 from runtime.inspect import search
+from runtime.inspect.gguf import places
 from runtime.inspect.manifest import JOURNAL_NAME, MANIFEST_NAME
 from runtime.inspect.search import Seen, TreeSearch
 from runtime.protocol.errors import ErrorCode
@@ -18,7 +19,7 @@ needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need a r
 
 
 def models_of(found: TreeSearch) -> list[Path]:
-    return [folder for folder in found if folder is not None]
+    return [model for models in found for model in models]
 
 
 def searched(root: Path, seen: Seen | None = None) -> tuple[list[Path], TreeSearch]:
@@ -42,16 +43,72 @@ def test_search_of_a_model_finds_itself(tmp_path: Path) -> None:
     assert (found.state, found.num_models, found.num_folders) == (RootState.THERE, 1, 1)
 
 
-def test_search_of_trees_by_publisher_finds_all_and_counts_gguf(tmp_path: Path) -> None:
+def touched(*paths: Path) -> list[Path]:
+    """Make files of nothing and return their paths."""
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return list(paths)
+
+
+def test_search_of_trees_by_publisher_finds_all(tmp_path: Path) -> None:
     wanted = [write_checkpoint(tmp_path / "b" / "two"), write_checkpoint(tmp_path / "a" / "one")]
-    (tmp_path / "a" / "packed").mkdir()
-    (tmp_path / "a" / "packed" / "m.Q4.GGUF").touch()
     write_checkpoint(tmp_path / "a" / "one" / "original")
     write_checkpoint(tmp_path / ".trash" / "three")
     models, found = searched(tmp_path)
     assert models == sorted(wanted)
-    assert (found.num_models, found.num_gguf_folders) == (2, 1)
+    assert found.num_models == 2
     assert found.is_complete
+
+
+def test_search_finds_each_gguf_file_and_each_set_once(tmp_path: Path) -> None:
+    packed = tmp_path / "publisher" / "packed"
+    wanted = touched(packed / "m.Q4.GGUF", packed / "m.Q8_0.gguf")
+    parts = [packed / f"big-{number:05d}-of-00003.gguf" for number in (1, 2, 3)]
+    touched(*parts, packed / "mmproj-m.gguf", packed / "inner" / "c.gguf")
+    both = write_checkpoint(tmp_path / "publisher" / "both")
+    touched(both / "b.gguf", both / "original" / "hidden.gguf")
+    models, found = searched(tmp_path)
+    assert sorted(models) == sorted(
+        [*wanted, parts[0], packed / "inner" / "c.gguf", both, both / "b.gguf"]
+    )
+    assert found.num_models == 6
+
+
+def test_search_of_a_file_finds_it_and_a_place_with_it_counts_it(tmp_path: Path) -> None:
+    (file,) = touched(tmp_path / "m" / "a.gguf")
+    seen: Seen = {}
+    models, found = searched(file, seen)
+    assert (models, found.state, found.num_models) == ([file], RootState.THERE, 1)
+    models, found = searched(tmp_path, seen)
+    assert (models, found.num_models) == ([], 1)
+    file.unlink()
+    assert searched(file)[1].state is RootState.MISSING
+
+
+@needs_links
+def test_search_finds_linked_files_once_and_passes_over_lost_links(tmp_path: Path) -> None:
+    (file,) = touched(tmp_path / "drive" / "a.gguf")
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "a.gguf").symlink_to(file)
+    (root / "b.gguf").symlink_to(file)
+    (root / "lost.gguf").symlink_to(tmp_path / "gone.gguf")
+    assert searched(root)[0] == [root / "a.gguf"]
+
+
+def test_search_of_the_hub_cache_finds_files_and_sets_in_folders(tmp_path: Path) -> None:
+    repository = tmp_path / "models--org--packed"
+    snapshot = repository / "snapshots" / "bbbb"
+    parts = [snapshot / "Q4" / f"m-{number:05d}-of-00002.gguf" for number in (1, 2)]
+    wanted = touched(snapshot / "m-Q8_0.gguf", *parts)
+    touched(repository / "blobs" / "1234")
+    models, found = searched(tmp_path)
+    assert models == wanted[:2]
+    assert found.num_models == 2
+    only_folders = tmp_path / "models--org--split" / "snapshots" / "aaaa" / "Q4" / "s.gguf"
+    touched(only_folders)
+    assert searched(tmp_path / "models--org--split")[0] == [only_folders]
 
 
 def test_search_of_the_hub_cache_takes_the_current_snapshot_alone(tmp_path: Path) -> None:
@@ -144,7 +201,7 @@ def test_search_takes_a_cached_model_that_cannot_be_listed_for_none(
         raise LarderError(ErrorCode.FILE_UNREADABLE, file=str(folder), reason="a test")
 
     hub_model(tmp_path, "org--name", "aaaa")
-    monkeypatch.setattr(search, "list_names", refuse)
+    monkeypatch.setattr(places, "list_names", refuse)
     assert searched(tmp_path)[0] == []
 
 

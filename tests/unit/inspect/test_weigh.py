@@ -28,9 +28,9 @@ def test_weigh_counts_all_files_of_a_model(tmp_path: Path) -> None:
     assert weight == expected
 
 
-def test_weigh_of_a_file_deletes_nothing(tmp_path: Path) -> None:
-    (tmp_path / "m.gguf").write_bytes(b"GGUF")
-    weight = weigh_model(str(tmp_path / "m.gguf"))
+def test_weigh_of_a_file_that_is_no_model_deletes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "m.safetensors").write_bytes(b"1234")
+    weight = weigh_model(str(tmp_path / "m.safetensors"))
     assert weight.obstacle is DeletionObstacle.NOT_A_MODEL_ALONE
 
 
@@ -57,6 +57,17 @@ def test_weigh_of_a_link_is_the_link_alone(tmp_path: Path) -> None:
     weight = weigh_model(str(tmp_path / "link"))
     assert (weight.num_bytes, weight.num_files) == (0, 1)
     assert weight.link_target == str(folder.resolve())
+
+
+@pytest.mark.parametrize("other", ["b.gguf", "b-00002-of-00002.gguf"])
+def test_weigh_refuses_a_folder_that_holds_gguf_models_too(tmp_path: Path, other: str) -> None:
+    folder = write_checkpoint(tmp_path / "m")
+    (folder / other).touch()
+    assert weigh_model(str(folder)).obstacle is DeletionObstacle.NOT_A_MODEL_ALONE
+    cached = write_checkpoint(tmp_path / "models--org--name" / "snapshots" / "aaaa")
+    assert weigh_model(str(cached)).obstacle is None
+    (cached / other).touch()
+    assert weigh_model(str(cached)).obstacle is DeletionObstacle.NOT_A_MODEL_ALONE
 
 
 def test_weigh_refuses_a_folder_that_holds_other_models(tmp_path: Path) -> None:
