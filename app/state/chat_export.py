@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from app.state.chat_values import Message
+from app.state.chat_values import ChatDetails, Message
 from runtime.protocol.chat import Role
 
 
@@ -18,8 +18,12 @@ def to_markdown(title: str, messages: Sequence[Message]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def to_json(title: str, messages: Sequence[Message]) -> str:
-    """Return a chat as JSON, with thinking in its own field and the statistics."""
+def to_json(details: ChatDetails, messages: Sequence[Message]) -> str:
+    """Return a chat as JSON: what it has beside its messages, thinking apart, and the statistics.
+
+    ``num_untold`` counts the messages at the beginning for which the summary, if there is one, is
+    told to the model.
+    """
     rows = [
         {
             "role": message.role,
@@ -31,5 +35,14 @@ def to_json(title: str, messages: Sequence[Message]) -> str:
         }
         for message in messages
     ]
-    encoded = msgspec.json.encode({"title": title, "messages": rows})
-    return msgspec.json.format(encoded, indent=2).decode("utf-8") + "\n"
+    chat = {
+        "title": details.title,
+        "update_time": details.changed_at_s,
+        "is_pinned": details.is_pinned,
+        "folder": details.folder,
+        "preset": details.preset,
+        "summary": details.summary,
+        "num_untold": sum(message.message_id < details.told_from_id for message in messages),
+        "messages": rows,
+    }
+    return msgspec.json.format(msgspec.json.encode(chat), indent=2).decode("utf-8") + "\n"

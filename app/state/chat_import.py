@@ -1,22 +1,27 @@
 """Reads chats out of files: our own JSON, and the exports of common programs.
 
 Known are, each alone or in a list: a chat as Larder saves it; messages with ``role`` and
-``content``; messages in versions of which one is selected; turns with ``from`` and ``value``; a
-tree of messages with a current node.
+``content``, also one on each line; messages in versions of which one is selected; turns with
+``from`` and ``value``; pairs of a question and an answer; a tree of messages with a current node.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from app.state.chat_titles import title_of
+from app.state.chat_values import AnswerEnd
 from app.state.thinking import split_thinking
-from runtime.protocol.chat import Role
+from runtime.protocol.chat import GenerationStats, Role
 
 MAX_IMPORT_BYTES = 64 << 20
 """A larger file would hold up the window while it is read."""
 _MAX_TIME_S = 1 << 33
+_BEGIN = "<|BEGIN-VISIBLE-CHAT|>"
+"""Stands for the question before an answer that nobody asked for."""
+_ENDS = frozenset(end.value for end in AnswerEnd if end is not AnswerEnd.GROWING)
 _ROLES = {
     "user": Role.USER,
     "human": Role.USER,
@@ -38,6 +43,8 @@ class ImportedMessage:
     text: str
     thinking: str = ""
     model_name: str = ""
+    end: AnswerEnd = AnswerEnd.FINISHED
+    stats: GenerationStats | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,6 +55,12 @@ class ImportedChat:
     messages: tuple[ImportedMessage, ...]
     changed_at_s: float = 0.0
     """Seconds since 1970; 0 if the file does not say."""
+    is_pinned: bool = False
+    folder: str = ""
+    preset: str = ""
+    summary: str = ""
+    num_untold: int = 0
+    """Messages at the beginning that the model is not told; the summary stands for them."""
 
 
 def chats_of(content: bytes) -> list[ImportedChat]:
@@ -56,14 +69,21 @@ def chats_of(content: bytes) -> list[ImportedChat]:
         raise ChatImportError(
             f"larger than the {MAX_IMPORT_BYTES >> 20} MiB that are read; export fewer chats"
         )
-    try:
-        data = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ChatImportError(f"not JSON: {error}") from error
+    data = _decoded(content.removeprefix(b"\xef\xbb\xbf"))
     found = [chat for chat in map(_chat_of, _candidates(data)) if chat is not None]
     if not found:
         raise ChatImportError(f"JSON without messages: {_outline(data)}")
     return found
+
+
+def _decoded(content: bytes) -> object:
+    """Return what a file of JSON holds, or in a list what each of its lines does."""
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return msgspec.json.Decoder().decode_lines(content)
+        raise ChatImportError(f"not JSON: {error}") from error
 
 
 def _candidates(data: object) -> list[Mapping[str, object]]:
@@ -78,13 +98,37 @@ def _candidates(data: object) -> list[Mapping[str, object]]:
 
 
 def _chat_of(data: Mapping[str, object]) -> ImportedChat | None:
-    rows = _branch(data) or _mappings(data.get("messages")) or _mappings(data.get("conversations"))
-    found = [message for message in map(_message_of, rows) if message is not None]
+    rows = (
+        _branch(data)
+        or _mappings(data.get("messages"))
+        or _mappings(data.get("conversations"))
+        or _turns(data.get("internal"))
+    )
+    read = [_message_of(row) for row in rows]
+    found = [message for message in read if message is not None]
     if not found:
         return None
-    title = " ".join(_text(data.get("title") or data.get("name")).split())
-    changed_at_s = _time(data.get("update_time") or data.get("create_time"))
-    return ImportedChat(title or title_of(found[0].text), tuple(found), changed_at_s)
+    untold = read[: _count(data.get("num_untold"))]
+    return ImportedChat(
+        _line(data.get("title") or data.get("name")) or title_of(found[0].text),
+        tuple(found),
+        _time(data.get("update_time") or data.get("create_time")),
+        is_pinned=data.get("is_pinned") is True,
+        folder=_line(data.get("folder")),
+        preset=_line(data.get("preset")),
+        summary=_text(data.get("summary")),
+        num_untold=sum(message is not None for message in untold),
+    )
+
+
+def _turns(pairs: object) -> list[Mapping[str, object]]:
+    """Return the messages of pairs; one that is only a mark of the program is none."""
+    rows: list[Mapping[str, object]] = []
+    for pair in pairs if isinstance(pairs, list) else []:
+        if isinstance(pair, list):
+            roles = zip((Role.USER, Role.ASSISTANT), pair, strict=False)
+            rows += [{"role": role.value, "text": text} for role, text in roles if text != _BEGIN]
+    return rows
 
 
 def _branch(data: Mapping[str, object]) -> list[Mapping[str, object]]:
@@ -110,15 +154,35 @@ def _message_of(row: Mapping[str, object]) -> ImportedMessage | None:
     author = row.get("author")
     name = author.get("role") if isinstance(author, dict) else row.get("role") or row.get("from")
     role = _ROLES.get(name) if isinstance(name, str) else None
-    if role is None:
+    if role is None or row.get("recipient", "all") != "all":
+        # What a model says to a tool is no answer.
         return None
-    value = next((row[key] for key in ("text", "content", "value", "steps") if key in row), None)
+    value = next((row[key] for key in ("text", "content", "value") if key in row), None)
     text, thinking = _text(value), _text(row.get("thinking") or row.get("reasoning_content"))
+    if value is None:
+        steps = _mappings(row.get("steps"))
+        thinking = _text([step for step in steps if _is_thinking(step)])
+        text = _text([step for step in steps if not _is_thinking(step)])
     if role is Role.ASSISTANT and not thinking:
         thinking, text = split_thinking(text)
     if not text.strip():
         return None
-    return ImportedMessage(role, text.strip(), thinking, _text(row.get("model")))
+    end, stats = row.get("end"), None
+    with contextlib.suppress(msgspec.ValidationError):
+        stats = msgspec.convert(row.get("stats"), GenerationStats | None)
+    return ImportedMessage(
+        role,
+        text.strip(),
+        thinking,
+        _text(row.get("model")),
+        AnswerEnd(end) if isinstance(end, str) and end in _ENDS else AnswerEnd.FINISHED,
+        stats,
+    )
+
+
+def _is_thinking(step: Mapping[str, object]) -> bool:
+    style = step.get("style")
+    return isinstance(style, dict) and style.get("type") == "thinking"
 
 
 def _selected(row: Mapping[str, object]) -> Mapping[str, object]:
@@ -137,10 +201,21 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        return _text(value.get("parts") or value.get("text") or value.get("content"))
+        names = ("parts", "text", "content", "value")
+        return _text(next((value[name] for name in names if value.get(name)), None))
     if isinstance(value, list):
         return "\n\n".join(text for text in map(_text, value) if text)
     return ""
+
+
+def _line(value: object) -> str:
+    """Return a text as a name that stands in one line."""
+    return " ".join(_text(value).split())
+
+
+def _count(value: object) -> int:
+    """Return a number of messages; 0 for what cannot be that."""
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _time(value: object) -> float:

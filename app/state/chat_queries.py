@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from app.state.chat_database import ChatDatabase
-from app.state.chat_values import AnswerEnd, ChatHeading
+from app.state.chat_values import AnswerEnd, ChatDetails, ChatHeading
 
 _MIN_INDEXED_LENGTH = 3
 """The full-text table knows groups of three characters."""
@@ -23,6 +23,10 @@ _BY_TEXT = (
     " WHERE deleted_at_s IS NULL AND (title LIKE :like ESCAPE '\\'"
     "  OR chat_id IN (SELECT chat_id FROM messages WHERE text LIKE :like ESCAPE '\\'))"
     " ORDER BY is_pinned DESC, changed_at_s DESC, chat_id DESC"
+)
+_DETAILS = (
+    "SELECT title, changed_at_s, is_pinned, folder, preset, summary, told_from_id FROM chats"
+    " WHERE chat_id=?"
 )
 _REMOVE_WORDS = (
     "DELETE FROM words WHERE rowid IN (SELECT message_id FROM messages"
@@ -61,6 +65,15 @@ def headings(database: ChatDatabase, wanted: str) -> list[ChatHeading]:
             statement, values
         )
     ]
+
+
+def details(database: ChatDatabase, chat_id: int) -> ChatDetails:
+    """Return what a chat has beside its messages; without anything if there is no such chat."""
+    row = database.connection.execute(_DETAILS, (chat_id,)).fetchone()
+    if row is None:
+        return ChatDetails("")
+    title, changed_at_s, is_pinned, *others = row
+    return ChatDetails(title, changed_at_s, bool(is_pinned), *others)
 
 
 def index(database: ChatDatabase, message_id: int, text: str) -> None:

@@ -89,7 +89,7 @@ class ChatShelf(QObject):
 
     def export_json(self, chat_id: int) -> str:
         """Return a chat as JSON."""
-        return to_json(self._title_of(chat_id), self._store.messages(chat_id))
+        return to_json(self._store.details(chat_id), self._store.messages(chat_id))
 
     def close_list(self) -> None:
         """Save everything; called once at the end."""

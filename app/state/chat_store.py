@@ -25,6 +25,7 @@ from app.state.chat_database import (
 from app.state.chat_import import ImportedChat
 from app.state.chat_queries import (
     copy_to_disk,
+    details,
     end_growing,
     headings,
     index,
@@ -32,8 +33,8 @@ from app.state.chat_queries import (
     remove_deleted,
 )
 from app.state.chat_rows import branch_of, leaf_below, sibling_of
-from app.state.chat_values import AnswerEnd, ChatHeading, ChatNotice, Message
-from runtime.protocol.chat import Role
+from app.state.chat_values import AnswerEnd, ChatDetails, ChatHeading, ChatNotice, Message
+from runtime.protocol.chat import GenerationStats, Role
 
 UNDO_TIME_S = 600.0
 """A deleted chat can be brought back for this long; afterwards a start removes it."""
@@ -93,6 +94,10 @@ class ChatStore:
         """Return a chat's title; empty if there is no such chat."""
         return self._text("SELECT title FROM chats WHERE chat_id=?", chat_id)
 
+    def details(self, chat_id: int) -> ChatDetails:
+        """Return what a chat has beside its messages."""
+        return self._run(lambda _: details(self._database, chat_id))
+
     def told_from(self, chat_id: int) -> int:
         """Return the id from which on messages are told to the model; 0 tells all."""
         (found,) = self._run(
@@ -129,17 +134,22 @@ class ChatStore:
         chat_id = self._new_id()
         ids = [self._new_id() for _ in chat.messages]
         parents = [None, *ids]
+        # The messages behind the last one, none of which there is yet, are told all the same.
+        told_from_id = [*ids, ids[-1] + 1][chat.num_untold] if chat.num_untold else 0
 
         def add(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "INSERT INTO chats (chat_id, title, changed_at_s, leaf_id) VALUES (?, ?, ?, ?)",
-                (chat_id, chat.title, chat.changed_at_s or self._now(), ids[-1]),
-            )
+                "INSERT INTO chats (chat_id, title, changed_at_s, leaf_id, is_pinned, folder,"
+                " preset, summary, told_from_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (chat_id, chat.title, chat.changed_at_s or self._now(), ids[-1], chat.is_pinned,
+                 chat.folder, chat.preset, chat.summary, told_from_id),
+            )  # fmt: skip
             for message_id, parent_id, message in zip(ids, parents, chat.messages, strict=False):
                 connection.execute(
-                    "INSERT INTO messages VALUES (?, ?, ?, ?, ?, x'', ?, NULL, ?, ?)",
+                    "INSERT INTO messages VALUES (?, ?, ?, ?, ?, x'', ?, ?, ?, ?)",
                     (message_id, chat_id, parent_id, message.role.value, message.text,
-                     AnswerEnd.FINISHED.value, message.model_name, message.thinking),
+                     message.end.value, _packed_stats(message.stats), message.model_name,
+                     message.thinking),
                 )  # fmt: skip
                 index(self._database, message_id, message.text)
 
@@ -193,7 +203,7 @@ class ChatStore:
 
     def settle(self, chat_id: int, message: Message) -> None:
         """Save an answer that has ended."""
-        stats = msgspec.msgpack.encode(message.stats) if message.stats is not None else None
+        stats = _packed_stats(message.stats)
 
         def settle(connection: sqlite3.Connection) -> None:
             connection.execute(
@@ -443,3 +453,7 @@ class ChatStore:
 def _packed(token_ids: Sequence[int]) -> bytes:
     """Return ids as the bytes that ``chat_rows`` unpacks."""
     return array("i", token_ids).tobytes()
+
+
+def _packed_stats(stats: GenerationStats | None) -> bytes | None:
+    return msgspec.msgpack.encode(stats) if stats is not None else None

@@ -42,6 +42,22 @@ class ChatHeading:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ChatDetails:
+    """What a chat has beside its messages."""
+
+    title: str
+    changed_at_s: float = 0.0
+    """Seconds since 1970; 0 if nobody knows."""
+    is_pinned: bool = False
+    folder: str = ""
+    preset: str = ""
+    summary: str = ""
+    """What the model is told in place of the oldest messages."""
+    told_from_id: int = 0
+    """Messages from this id on are told to the model; 0 tells all."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Message:
     """One question or answer as it is shown."""
 

@@ -1,5 +1,6 @@
 """Chats out of files: our own, other programs', and files that hold none."""
 
+import dataclasses
 import json
 
 import pytest
@@ -14,6 +15,7 @@ from app.state.chat_import import (
     chats_of,
 )
 from app.state.chat_store import ChatStore
+from app.state.chat_values import AnswerEnd, ChatDetails
 from app.state.import_flow import ImportFlow
 from runtime.protocol.chat import Role
 from tests.support.chat_talks import add_talk, titles
@@ -58,7 +60,14 @@ VERSIONS = {
                 {"role": "assistant", "content": "Old"},
                 {
                     "role": "assistant",
-                    "steps": [{"type": "contentBlock", "content": [{"text": "Acids."}]}],
+                    "steps": [
+                        {
+                            "type": "contentBlock",
+                            "style": {"type": "thinking", "ended": True},
+                            "content": [{"type": "text", "text": "hm"}],
+                        },
+                        {"type": "contentBlock", "content": [{"text": "Acids."}]},
+                    ],
                 },
             ],
             "currentlySelected": 7,
@@ -73,6 +82,17 @@ BARE = [
     {"role": 7, "content": "x"},
 ]
 TURNS = {"conversations": [{"from": "human", "value": "Why sour?"}, {"from": "gpt", "value": "A"}]}
+
+
+PAIRS = {
+    "internal": [["<|BEGIN-VISIBLE-CHAT|>", "Hello."], ["Why sour?", "Acids."], "x", [3]],
+    "visible": [["", "Hello."], ["Why sour?", "<p>Acids.</p>"]],
+}
+LINES = (
+    b'{"object": "thread.message", "role": "user", "content": [{"type": "text", "text": '
+    b'{"value": "Why sour?", "annotations": []}}]}\n'
+    b'{"role": "assistant", "content": [{"type": "text", "text": {"value": "Acids."}}]}\n'
+)
 
 
 def only(data: object) -> ImportedChat:
@@ -93,6 +113,20 @@ def test_tree_gives_the_branch_of_its_current_node() -> None:
     assert words(chat) == SOUR
 
 
+def test_pairs_give_what_was_said_without_the_marks_of_the_program() -> None:
+    assert words(only(PAIRS)) == [(Role.ASSISTANT, "Hello."), *SOUR]
+
+
+def test_messages_one_on_each_line_are_one_chat() -> None:
+    (chat,) = chats_of(LINES)
+    assert words(chat) == SOUR
+
+
+def test_what_a_model_says_to_a_tool_is_no_answer() -> None:
+    call = {"role": "assistant", "content": "search()", "recipient": "browser"}
+    assert words(only([*BARE, call])) == SOUR
+
+
 def test_circle_in_a_tree_ends() -> None:
     node = {"message": {"author": {"role": "user"}, "content": {"parts": ["x"]}}, "parent": "a"}
     assert len(only({"mapping": {"a": node}, "current_node": "a"}).messages) == 1
@@ -105,7 +139,9 @@ def test_tree_without_its_node_holds_nothing(current: object) -> None:
 
 
 def test_versions_give_the_selected_one_or_the_last() -> None:
-    assert words(only(VERSIONS)) == SOUR
+    chat = only(VERSIONS)
+    assert words(chat) == SOUR
+    assert chat.messages[1].thinking == "hm"
     first = {**VERSIONS["messages"][1], "currentlySelected": 0}  # type: ignore[dict-item]
     assert words(only([{"name": "n", "messages": [first]}])) == [(Role.ASSISTANT, "Old")]
 
@@ -159,6 +195,67 @@ def test_what_was_saved_comes_back_with_its_thinking(
     assert texts(chat) == ["Why sour?", "Acids."]
     chat.search("Acids")
     assert len(chat.chats) == 3
+
+
+def test_folder_preset_summary_and_ends_of_a_saved_chat_come_back(
+    chat: ChatState, client: FakeClient, qtbot: QtBot
+) -> None:
+    talk(chat, client, "Why sour?", "Acids.")
+    talk(chat, client, "And sweet?", "Sugars.")
+    first = chat.chat_id
+    assert first is not None
+    store = chat._store
+    store.move_chat(first, "Kitchen")
+    store.set_preset(first, "Baker")
+    store.pin_chat(first, is_pinned=True)
+    store.set_told_from(first, chat.messages[2].message_id, "Of sour.")
+    before = store.details(first)
+    cut = dataclasses.replace(chat.messages[3], end=AnswerEnd.STOPPED)
+    store.settle(first, cut)
+    with qtbot.waitSignal(chat.imported):
+        chat.import_chats(chats_of(chat.export_json(first).encode()))
+    (second,) = (each.chat_id for each in chat.chats if each.chat_id != first)
+    after = store.details(second)
+    messages = store.messages(second)
+    assert dataclasses.replace(after, told_from_id=0, changed_at_s=0.0) == dataclasses.replace(
+        before, told_from_id=0, changed_at_s=0.0
+    )
+    assert after.told_from_id == messages[2].message_id
+    assert [each.end for each in messages] == [AnswerEnd.FINISHED] * 3 + [AnswerEnd.STOPPED]
+    assert messages[1].stats == chat.messages[1].stats
+    assert messages[1].stats is not None
+    assert store.details(0) == ChatDetails("")
+
+
+def test_chat_of_which_nothing_is_told_stays_so_until_more_is_asked(store: ChatStore) -> None:
+    saved = {"messages": [BARE[3], *BARE[1:3]], "num_untold": 3, "summary": "Of sour."}
+    chat_id = store.add_chat(only(saved))
+    newest = store.messages(chat_id)[-1].message_id
+    assert store.told_from(chat_id) == newest + 1
+    assert store.add_message(chat_id, newest, Role.USER, "And?") > newest
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"num_untold": -1}, 0),
+        ({"num_untold": "all"}, 0),
+        ({"num_untold": 99}, 2),
+        ({"num_untold": 1}, 0),
+        ({"num_untold": 2}, 1),
+    ],
+)
+def test_number_of_untold_messages_counts_those_that_are_read(
+    changed: dict[str, object], expected: int
+) -> None:
+    assert only({"messages": BARE, **changed}).num_untold == expected
+
+
+@pytest.mark.parametrize("end", ["growing", "never", 3, None, []])
+def test_end_or_statistics_that_are_none_are_left_out(end: object) -> None:
+    answer = {**BARE[2], "end": end, "stats": {"tokens": "many"}}
+    message = only([answer]).messages[0]
+    assert (message.end, message.stats) == (AnswerEnd.FINISHED, None)
 
 
 def test_import_that_is_cut_short_by_the_end_is_carried_out(chat: ChatState, qtbot: QtBot) -> None:
