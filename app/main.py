@@ -16,6 +16,7 @@ from app.language import speak, zoomed
 from app.link.client import RuntimeClient
 from app.link.interpreter import start_apart
 from app.link.process import RuntimeCommand, RuntimeProcess
+from app.next_steps import NextSteps
 from app.notice_board import NoticeBoard
 from app.state.chat import ChatState
 from app.state.discover import Discover
@@ -125,6 +126,13 @@ class Program(QObject):
         self._notices = NoticeBoard(
             self.window.notice, self.session, self.settings, self.language, self
         )
+        self._steps = NextSteps(
+            self.window,
+            self.session,
+            self.settings,
+            self._on_new_chat_wanted,
+            self._on_stop_wanted,
+        )
         self.first_start = FirstStart(
             self.window, self.client, self.session, self.settings, self.library, self.folders.data
         )
@@ -207,6 +215,7 @@ class Program(QObject):
         view.models_wanted.connect(lambda: self.window.show_page(Page.MODELS))
         view.composer.edit.textChanged.connect(self.idle_unload.note_use)
         view.monitor_wanted.connect(lambda: self.window.show_page(Page.MONITOR))
+        view.step_wanted.connect(self._steps.take)
         view.cards.clock.seen_changed.connect(
             lambda is_seen: self.watch.set_watching("chat", is_watching=is_seen)
         )
@@ -270,6 +279,7 @@ class Program(QObject):
         self.client.opened.connect(self._map_import.begin)
         self._map_import.running_changed.connect(self.chat_view.cards.hold_map)
         session.failed.connect(notices.show_failure)
+        notices.step_wanted.connect(self._steps.take)
         session.sample_received.connect(self.telemetry.add)
         session.model_loaded.connect(self._on_model_loaded)
         self.idle_unload.unloaded.connect(notices.show_rested)

@@ -1,6 +1,6 @@
 """What a person is told across all pages, above whatever page is shown."""
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 
 from app.language import SpokenLanguage
 from app.state.chat_values import ChatNotice
@@ -11,10 +11,11 @@ from app.state.settings import SettingsState
 from app.state.stages import Stage
 from app.text.appearance_words import language_not_read
 from app.text.discover_words import downloaded_line
-from app.text.errors import sentence
+from app.text.error_heads import NextStep
 from app.text.library_words import removal_line
 from app.text.notices import chat_notice, rested_notice, setting_notice
 from app.text.words import ShellWords
+from app.views.error_notice import show_error
 from app.views.notice_bar import NoticeBar, NoticeSource
 from runtime.protocol.errors import ErrorReport
 
@@ -27,6 +28,9 @@ class NoticeBoard(QObject):
 
     Threads: window thread.
     """
+
+    step_wanted = Signal(object)
+    """A ``NextStep``: the person presses the button beside an error."""
 
     def __init__(
         self,
@@ -57,19 +61,22 @@ class NoticeBoard(QObject):
         self._bar.show_notice(source, chat_notice(notice, text), is_error=False)
 
     def show_failure(self, error: ErrorReport) -> None:
-        """Tell of an error of the session; where the runtime ended, offer to start it again."""
+        """Tell of an error of the session, and offer what helps with it."""
         session = self._session
-        actions, lines = [], ""
-        if session.stage is Stage.FAILED:
-            actions.append((ShellWords.RESTART, session.restart_runtime))
-            if session.outcome is not None:
-                lines = "\n".join(session.outcome.log_lines[-MAX_LOG_LINES:])
-        detail = "\n".join(part for part in (error.detail, lines) if part)
-        self._bar.show_notice(
+        is_ended = session.stage is Stage.FAILED
+        lines = session.outcome.log_lines if is_ended and session.outcome is not None else ()
+
+        def take(step: NextStep) -> None:
+            session.dismiss_error()
+            self.step_wanted.emit(step)
+
+        show_error(
+            self._bar,
             NoticeSource.ENGINE,
-            sentence(error),
-            actions,
-            detail=detail,
+            error,
+            take,
+            is_ended=is_ended,
+            log_text="\n".join(lines[-MAX_LOG_LINES:]),
             on_closed=session.dismiss_error,
         )
 

@@ -15,6 +15,7 @@ from app.state.drive_warning import use_of_answer
 from app.state.monitor import Monitor
 from app.state.stages import Stage
 from app.text import drive_phrases, phrases
+from app.text.error_heads import NextStep
 from app.text.errors import sentence
 from app.text.monitor_words import LiveWords
 from app.text.words import ChatWords, ModelWords, ShellWords, StripWords
@@ -24,6 +25,7 @@ from app.views.chat_files import ChatFiles
 from app.views.chat_list import ChatList
 from app.views.composer import Composer
 from app.views.empty_state import EmptyState
+from app.views.error_notice import show_error
 from app.views.link_dialog import ask_to_open
 from app.views.message_list import MessageList
 from app.views.notice_bar import NoticeBar, NoticeSource
@@ -41,6 +43,8 @@ class ChatView(QWidget):
 
     models_wanted = Signal()
     monitor_wanted = Signal()
+    step_wanted = Signal(object)
+    """A ``NextStep``: the person presses the button beside an error."""
 
     def __init__(
         self, chat: ChatState, monitor: Monitor, palette: Palette, parent: QWidget | None = None
@@ -262,7 +266,11 @@ class ChatView(QWidget):
         self.notice.show_notice(NoticeSource.ANSWER, text, is_error=error is not None)
 
     def _on_failed(self, error: ErrorReport) -> None:
-        self.notice.show_notice(NoticeSource.ANSWER, sentence(error), detail=error.detail)
+        def take(step: NextStep) -> None:
+            self.notice.clear(NoticeSource.ANSWER)
+            self.step_wanted.emit(step)
+
+        show_error(self.notice, NoticeSource.ANSWER, error, take)
 
     # what the person wants
 

@@ -39,6 +39,7 @@ class NoticeRow(QFrame):
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("look", "error")
+        self._headline = label("", "strong", is_wrapping=True)
         self._text = label("", is_wrapping=True)
         self._text.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse
@@ -53,8 +54,12 @@ class NoticeRow(QFrame):
         self._close = IconButton("close", DialogWords.HIDE_NOTICE, palette, 14)
         self._close.clicked.connect(self._on_close_clicked)
         self._on_closed: Callable[[], None] | None = None
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        words.addWidget(self._headline)
+        words.addWidget(self._text)
         head = QHBoxLayout()
-        head.addWidget(self._text, 1)
+        head.addLayout(words, 1)
         head.addLayout(self._actions)
         head.addWidget(self._close)
         layout = QVBoxLayout(self)
@@ -68,17 +73,24 @@ class NoticeRow(QFrame):
         """Return the sentence shown, empty while hidden."""
         return "" if self.isHidden() else self._text.text()
 
+    def headline(self) -> str:
+        """Return what stands above the sentence; empty where it speaks for itself."""
+        return self._headline.text()
+
     def show_notice(
         self,
         text: str,
         actions: Sequence[Action],
         *,
+        headline: str,
         detail: str,
         is_error: bool,
         on_closed: Callable[[], None] | None,
     ) -> None:
         """Show a notice in place of the one before; screen readers are told."""
         set_look(self, "look", "error" if is_error else "card")
+        self._headline.setText(headline)
+        self._headline.setVisible(bool(headline))
         self._text.setText(text)
         self._detail_text = detail
         self._detail.setText(detail)
@@ -96,7 +108,7 @@ class NoticeRow(QFrame):
             copy.clicked.connect(self._on_copy_clicked)
             self._actions.addWidget(details)
             self._actions.addWidget(copy)
-        self.setAccessibleName(text)
+        self.setAccessibleName(f"{headline}. {text}" if headline else text)
         self.show()
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
 
@@ -111,7 +123,8 @@ class NoticeRow(QFrame):
             self._on_closed()
 
     def _on_copy_clicked(self) -> None:
-        QGuiApplication.clipboard().setText(f"{self._text.text()}\n\n{self._detail_text}")
+        parts = (self.headline(), self._text.text(), self._detail_text)
+        QGuiApplication.clipboard().setText("\n\n".join(part for part in parts if part))
 
 
 class NoticeBar(QWidget):
@@ -141,6 +154,7 @@ class NoticeBar(QWidget):
         text: str,
         actions: Sequence[Action] = (),
         *,
+        headline: str = "",
         detail: str = "",
         is_error: bool = True,
         on_closed: Callable[[], None] | None = None,
@@ -152,7 +166,12 @@ class NoticeBar(QWidget):
             self._layout.insertWidget(order.index(source), row)
             row.closed.connect(self._fit_margins)
         self._rows[source].show_notice(
-            text, actions, detail=detail, is_error=is_error, on_closed=on_closed
+            text,
+            actions,
+            headline=headline,
+            detail=detail,
+            is_error=is_error,
+            on_closed=on_closed,
         )
         self._fit_margins()
 

@@ -8,20 +8,25 @@ from pathlib import Path
 import psutil
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.main import Program
 from app.state import idle_unload
 from app.state.chat_backup import ChatBackup
 from app.state.chat_store import ChatStore
-from app.state.chat_values import ChatNotice
+from app.state.chat_values import AnswerEnd, ChatNotice
 from app.state.folders import app_folders
 from app.state.settings import SettingNotice, SettingProblem
 from app.state.stages import Stage
-from app.text.words import ShellWords
+from app.text.words import ChatWords, ShellWords
+from app.views.notice_bar import NoticeSource
+from app.views.rail import Page
+from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from tests.gui.main.conftest import StartWindow
+from tests.gui.text.test_units import plain
 from tests.support.chat_talks import add_talk
 from tests.support.unnarrowed import now
 from tests.support.window import START_MS, WindowDriver
@@ -135,3 +140,90 @@ def test_model_that_rested_is_unloaded_told_and_loaded_again_by_a_click(
     window.click(program.window.notice, ShellWords.LOAD_AGAIN)
     window.wait_for_stage(Stage.READY)
     assert "gave its memory back" not in program.window.notice.text()
+
+
+def fail(window: WindowDriver, code: ErrorCode, detail: str = "", **parameters: str | int) -> None:
+    """Have the session or, for a request, the chat tell an error."""
+    program = window.program
+    error = ErrorReport(
+        code=code, severity=Severity.MODEL, parameters={**parameters}, detail=detail
+    )
+    program.session.failed.emit(error)
+
+
+def buttons(widget: QWidget) -> dict[str, QPushButton]:
+    return {each.text(): each for each in widget.findChildren(QPushButton) if each.isVisible()}
+
+
+def test_error_has_headline_cause_with_numbers_step_and_details_to_copy(
+    start_window: StartWindow, qtbot: QtBot
+) -> None:
+    window = start_window(["one"])
+    main = window.program.window
+    fail(window, ErrorCode.RAM_NOT_FREE, "a trace", free_bytes=3 << 30, needed_bytes=9 << 30)
+    row = main.notice.row(NoticeSource.ENGINE)
+    assert row is not None
+    assert row.headline() == "The model cannot be loaded like this"
+    assert "3.0 GiB of RAM now" in plain(row.text())
+    assert "9.0 GiB" in plain(row.text())
+    assert row.accessibleName().startswith(row.headline())
+    qtbot.waitUntil(lambda: len(buttons(row)) == 3)
+    buttons(row)[ShellWords.COPY_DETAILS].click()
+    copied = QGuiApplication.clipboard().text()
+    assert copied.splitlines()[0] == row.headline()
+    assert "9.0" in copied
+    assert copied.endswith("a trace")
+    buttons(row)["See its plans"].click()
+    assert main.current_page() is Page.MODELS
+    assert main.notice.text() == ""
+
+
+def test_steps_of_errors_do_what_their_buttons_say(start_window: StartWindow, qtbot: QtBot) -> None:
+    window = start_window(["one", "two"])
+    program = window.program
+    main, session = program.window, program.session
+
+    def take(code: ErrorCode, name: str) -> None:
+        fail(window, code)
+        row = main.notice.row(NoticeSource.ENGINE)
+        assert row is not None
+        qtbot.waitUntil(lambda: name in buttons(row))
+        buttons(row)[name].click()
+
+    take(ErrorCode.SETTING_INVALID, "Open the settings")
+    assert main.current_page() is Page.SETTINGS
+    take(ErrorCode.SHARD_MISSING, "Choose another model")
+    assert main.current_page() is Page.MODELS
+    window.send("?")
+    window.wait_for_answer()
+    take(ErrorCode.PROMPT_TOO_LONG, "New chat")
+    assert main.current_page() is Page.CHAT
+    assert program.chat.messages == []
+    loaded = now(session.loaded)
+    take(ErrorCode.DRIVE_READ_FAILED, "Load it again")
+    qtbot.waitUntil(
+        lambda: session.loaded is not None and session.loaded is not loaded, timeout=START_MS
+    )
+    # One that runs is not started again.
+    fail(window, ErrorCode.INTERNAL)
+    row = main.notice.row(NoticeSource.ENGINE)
+    assert row is not None
+    assert ShellWords.RESTART not in buttons(row)
+
+
+def test_error_of_an_answer_offers_its_step_in_the_chat(
+    start_window: StartWindow, qtbot: QtBot
+) -> None:
+    window = start_window(["word " * 2000])
+    chat = window.program.chat_view
+    window.send("?")
+    window.wait_for_text()
+    window.program.chat.failed.emit(
+        ErrorReport(code=ErrorCode.ENGINE_BUSY, severity=Severity.REQUEST)
+    )
+    assert chat.notice.text()
+    qtbot.waitUntil(lambda: ChatWords.STOP in buttons(chat.notice))
+    buttons(chat.notice)[ChatWords.STOP].click()
+    assert chat.notice.text() == ""
+    window.wait_for_answer()
+    assert window.program.chat.messages[-1].end is AnswerEnd.STOPPED
