@@ -1,8 +1,8 @@
 """Looks at every page in every appearance: `make bench-appearance`, which `make deep` runs too.
 
-Three sizes, three colours, two languages, at 100 and 200 %, with a model that answers: words that
-overlap, are cut or too weak, and pages that show nothing, are told. LARDER_PICTURES names a folder
-for the pictures.
+Three sizes, three colours, three languages (one a made-up one from right to left), at 100 and
+200 %, with a model that answers, under Xvfb where there is one: words that overlap, are cut or too
+weak, and pages that show nothing, are told. LARDER_PICTURES names a folder for the pictures.
 """
 
 from __future__ import annotations
@@ -16,34 +16,55 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from reporting import load_averages, row, write_result
+from screen import a_screen
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 SIZES = ((760, 520), (1100, 700), (1360, 850))
 THEMES = ("light", "dark", "contrast")
-LANGUAGES = ("en", "zh_CN")
+LANGUAGES = ("en", "zh_CN", "ar")
 ZOOMS = (100, 200)
+SCREEN = "2800x1800x24"
+"""Room for the largest size at 200 %."""
 SETTLE_S = 0.4
 
 
 def main() -> int:
     """Run each language and zoom in a process of its own; the status is 1 where one complains."""
     found: list[str] = []
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    for language in LANGUAGES:
-        for zoom in ZOOMS:
-            done = subprocess.run(
-                [sys.executable, __file__, language, str(zoom)],
-                stdout=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
-            found += done.stdout.splitlines()
-            if done.returncode not in (0, 1):
-                found.append(f"{language} at {zoom} %: ended with status {done.returncode}")
+    load_before = load_averages()
+    with tempfile.TemporaryDirectory() as home, a_screen(Path(home), SCREEN) as environment:
+        for language in LANGUAGES:
+            for zoom in ZOOMS:
+                done = subprocess.run(
+                    [sys.executable, __file__, language, str(zoom)],
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    env=environment,
+                    check=False,
+                )
+                found += done.stdout.splitlines()
+                if done.returncode not in (0, 1):
+                    found.append(f"{language} at {zoom} %: ended with status {done.returncode}")
     number = len(SIZES) * len(THEMES) * len(LANGUAGES) * len(ZOOMS) * 4
     print("\n".join(found))
-    print(f"{number} pictures, {len(found)} complaints")
+    print(f"{number} pictures on {environment['QT_QPA_PLATFORM']}, {len(found)} complaints")
+    write_result(
+        "appearance",
+        [
+            row(
+                what="complaints about pictures: overlap, cut, contrast, emptiness",
+                ours=len(found),
+                target="0",
+                is_reached=not found,
+            ),
+            row(what="pictures", ours=number),
+        ],
+        load_before=load_before,
+        shown_by=environment["QT_QPA_PLATFORM"],
+    )
     return 1 if found else 0
 
 
@@ -54,6 +75,7 @@ def look(language: str, zoom: int) -> int:
     from app.state.settings import ThemeChoice
     from app.state.stages import Stage
     from app.views.rail import Page
+    from tests.support import pseudo_language
     from tests.support.picture_checks import problems
 
     pictures = os.environ.get("LARDER_PICTURES", "")
@@ -64,6 +86,8 @@ def look(language: str, zoom: int) -> int:
         settings.mkdir()
         text = json.dumps({"language": language})
         (settings / "settings.json").write_text(text, encoding="utf-8")
+        if language == pseudo_language.CODE:
+            pseudo_language.write_pseudo_language(Path(home, "data", "translations"))
         folder = Path(home, "Qwen3-30B-A3B")
         folder.mkdir()
         application = make_application(["larder"])

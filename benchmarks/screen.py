@@ -10,11 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-_SIZE = "1600x1000x24"
+SIZE = "1600x1000x24"
 
 
 @contextlib.contextmanager
-def a_screen(home: Path) -> Iterator[dict[str, str]]:
+def a_screen(home: Path, size: str = SIZE) -> Iterator[dict[str, str]]:
     """Yield the environment of a window with a home of its own: under Xvfb, else offscreen."""
     environment = {**os.environ, "LARDER_HOME": str(home)}
     environment.pop("WAYLAND_DISPLAY", None)
@@ -26,7 +26,7 @@ def a_screen(home: Path) -> Iterator[dict[str, str]]:
         open(read_fd, encoding="ascii") as number,  # noqa: PTH123  (a pipe, not a path)
         subprocess.Popen(
             # It takes a free number, and writes it once it can be used.
-            ["Xvfb", "-noreset", "-displayfd", str(write_fd), "-screen", "0", _SIZE],
+            ["Xvfb", "-noreset", "-displayfd", str(write_fd), "-screen", "0", size],
             stderr=subprocess.DEVNULL,
             pass_fds=(write_fd,),
         ) as server,

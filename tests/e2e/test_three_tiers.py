@@ -19,6 +19,7 @@ from pytestqt.exceptions import TimeoutError as PatienceEnded
 from pytestqt.qtbot import QtBot
 
 from app.main import StartOptions
+from app.state.settings import ThemeChoice
 from app.state.stages import Stage
 from app.views.monitor_view import MonitorView
 from app.views.rail import Page
@@ -41,7 +42,11 @@ from tests.support.window import ANSWER_MS, START_MS, WindowDriver
 QUESTION = "What is the capital of France?"
 STORY = "Write a long story about a cook and a cellar."
 MAX_TOKENS = 60
-SIZES = ((760, 520), (1100, 700), (1360, 850))
+LOOKS = (
+    ((760, 520), ThemeChoice.LIGHT),
+    ((1100, 700), ThemeChoice.DARK),
+    ((1360, 850), ThemeChoice.CONTRAST),
+)
 ROOT = Path(__file__).resolve().parents[2]
 Record = Callable[[str, object], None]
 
@@ -201,7 +206,8 @@ def test_monitor_shows_three_tiers_that_move_with_the_slider_and_a_kill(
     )
     window.wait_for_answer()
     assert shown_by_tier(window, view)[Tier.VRAM] > after[Tier.VRAM]
-    for size in SIZES:
+    for size, theme in LOOKS:
+        window.program.settings.change(theme=theme)
         main.resize(*size)
         wait_until_drawn_well(window, view)
 
