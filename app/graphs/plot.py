@@ -53,9 +53,10 @@ class CurvePlot(Picture):
 
     def show_curves(self, curves: Sequence[DrawnCurve], window_s: float = WINDOW_S) -> None:
         """Draw other curves, of so many seconds up to now."""
-        self._curves = tuple(curves)
-        self._window_s = window_s
-        self.update()
+        shown = tuple(curves)
+        if (shown, window_s) != (self._curves, self._window_s):
+            self._curves, self._window_s = shown, window_s
+            self.update()
 
     def curves(self) -> tuple[DrawnCurve, ...]:
         """Return what is drawn."""

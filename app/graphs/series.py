@@ -23,6 +23,8 @@ GAP_S = 1.0
 """Where nothing was measured for this long, or for four buckets, a curve is broken."""
 RECENT_S = 10.0
 """How far back single samples are kept for numbers."""
+SELDOM = 1.5
+"""A sample stands for so many of its intervals, if no other comes."""
 SMOOTH_S = 1.0
 """Numbers are means over this long."""
 
@@ -120,7 +122,10 @@ class SampleSeries:
             x = (bucket.index + 1) * self.bucket_s - now_s
             if x < -self.window_s or bucket.interval_s <= 0:
                 continue
-            if last_index is None or (bucket.index - last_index) * self.bucket_s > gap_s:
+            # What a sample was taken of is measured, however long it was.
+            if last_index is None or (
+                (bucket.index - last_index) * self.bucket_s - bucket.interval_s > gap_s
+            ):
                 found.append([])
             last_index = bucket.index
             found[-1].append((min(0.0, x), bucket.amounts[curve.value] / bucket.interval_s))
@@ -135,8 +140,20 @@ class SampleSeries:
         )
 
     def recent(self, now_s: float, window_s: float = SMOOTH_S) -> Totals:
-        """Return the sums over the samples of the last ``window_s``."""
-        return total(sample for at_s, sample in self._recent if at_s > now_s - window_s)
+        """Return the sums over the samples that lie for the most part in the last ``window_s``.
+
+        Where a resting engine is measured seldom, that is the newest alone.
+        """
+        found = [
+            sample
+            for at_s, sample in self._recent
+            if at_s - sample.interval_s / 2 > now_s - window_s
+        ]
+        if not found and self._recent:
+            at_s, newest = self._recent[-1]
+            if at_s > now_s - SELDOM * newest.interval_s:
+                found = [newest]
+        return total(found)
 
     def recent_decoding(self, now_s: float, window_s: float) -> Totals:
         """The same over those samples in which tokens were written."""

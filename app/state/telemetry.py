@@ -13,6 +13,8 @@ from runtime.protocol.telemetry import ExpertMap, RuntimeNote, TelemetrySample
 
 MAX_NOTES = 50
 STEADY_S = 0.5
+SELDOM_S = 1.0
+"""Samples of a resting engine are of longer than this."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,10 +75,13 @@ class TelemetryState(QObject):
     @property
     def is_working(self) -> bool:
         """Whether the newest sample says that something was written, read or copied."""
+        return self._latest is not None and self._latest.is_working
+
+    @property
+    def is_lively(self) -> bool:
+        """Whether there is more to come soon: samples follow each other closely."""
         latest = self._latest
-        return latest is not None and any(
-            (latest.num_tokens, latest.ram_bytes_read, latest.drive_bytes_read, latest.link_bytes)
-        )
+        return latest is not None and (latest.is_working or latest.interval_s < SELDOM_S)
 
     @property
     def experts(self) -> ExpertMap | None:

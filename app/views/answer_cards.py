@@ -96,13 +96,14 @@ class AnswerCards(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setWidget(inside)
         self.setFixedWidth(metrics.SIDE_WIDTH + 14)
-        self.clock = PageClock(self)
+        self.clock = PageClock(self, monitor.telemetry)
         self.clock.fast.connect(self._draw)
         self.clock.slow.connect(self._show_numbers)
 
     def hold_map(self, is_held: bool) -> None:
         """Draw no map while what draws it is being imported; the newest is drawn afterwards."""
         self._is_map_held = is_held
+        self.clock.tick()
 
     def show_answer(self, stats: GenerationStats | None) -> None:
         """Show what the last answer took."""

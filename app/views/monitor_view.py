@@ -1,6 +1,6 @@
 """The Monitor page: which experts are hot, where they lie, what moves and what it costs."""
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -32,7 +32,8 @@ from app.views.monitor_menu import MonitorMenu
 from app.views.page_clock import PageClock
 from app.views.pieces import button, label, scrolling
 from app.views.reading_card import ReadingCard
-from app.views.saving import save
+from app.views.saving import picture_of, save
+from app.views.strain_card import StrainCard
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.telemetry import RateLimits
 from runtime.protocol.values import Tier
@@ -40,8 +41,6 @@ from runtime.protocol.values import Tier
 MIN_WIDTH_OF_TWO_COLUMNS = 980
 NUMBERS_BACK_S = 1.0
 COSTS_BACK_S = 10.0
-RESTING_DRAW_S = 1.0
-RESTING_NUMBERS_S = 2.0
 MAP_HEIGHT_IN_ONE_COLUMN = 280
 PLOT_HEIGHT_IN_ONE_COLUMN = 140
 
@@ -54,9 +53,9 @@ class MonitorView(QWidget):
     def __init__(self, monitor: Monitor, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._monitor = monitor
+        self._palette = palette
         self._drawn_sample = -1
         self._drawn_point = -1
-        self._numbers_s = -RESTING_NUMBERS_S
         self.setProperty("look", "page")
         self.warning = DriveWarningCard(monitor, palette)
         self.warning.remedy_wanted.connect(self.remedy_wanted)
@@ -72,6 +71,7 @@ class MonitorView(QWidget):
         self.budgets = LiveBudgetCard(monitor, palette)
         self.memory = MemoryCard(palette)
         self.reading = ReadingCard(palette)
+        self.strain = StrainCard()
         self.notes = NotesCard()
         self.menu = MonitorMenu(palette)
         self.menu.window_chosen.connect(self._on_window_chosen)
@@ -87,7 +87,7 @@ class MonitorView(QWidget):
         self._paused = label(LiveWords.PAUSED, "dim")
         self._paused.hide()
         self._build()
-        self.clock = PageClock(self)
+        self.clock = PageClock(self, monitor.telemetry)
         self.clock.fast.connect(self._draw)
         self.clock.slow.connect(self._show_numbers)
         monitor.session.changed.connect(self._show_model)
@@ -114,6 +114,7 @@ class MonitorView(QWidget):
         right.addWidget(self.energy, 1)
         right.addWidget(self.token)
         right.addWidget(self.reading)
+        right.addWidget(self.strain)
         right.addWidget(self.notes)
         columns = self._columns = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         columns.setSpacing(metrics.GAP)
@@ -142,6 +143,7 @@ class MonitorView(QWidget):
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
+        self._palette = palette
         self.warning.show_palette(palette)
         self.map_card.show_palette(palette)
         self.throughput.show_palette(palette)
@@ -168,11 +170,7 @@ class MonitorView(QWidget):
             return
         now_s = telemetry.now_s
         bucket_s = telemetry.series_of(self._window_s).bucket_s
-        # While nothing moves, uses fade and curves wander to the left, which need not be smooth.
-        is_resting = not telemetry.is_working
-        point = int(now_s // (max(bucket_s, RESTING_DRAW_S) if is_resting else bucket_s))
-        if is_resting and point == self._drawn_point:
-            return
+        point = int(now_s // bucket_s)
         self._drawn_sample = telemetry.num_samples
         self.map_card.show_map(
             telemetry.experts,
@@ -193,9 +191,6 @@ class MonitorView(QWidget):
     def _show_numbers(self) -> None:
         telemetry = self._monitor.telemetry
         now_s = telemetry.now_s
-        if not telemetry.is_working and now_s - self._numbers_s < RESTING_NUMBERS_S:
-            return
-        self._numbers_s = now_s
         totals = telemetry.series.recent(now_s, NUMBERS_BACK_S)
         latest = telemetry.latest
         self.hits[0].setVisible(self._has_device())
@@ -212,6 +207,8 @@ class MonitorView(QWidget):
         self.token.show_time(totals.seconds, totals.decode_tokens_per_s)
         self.map_card.show_numbers()
         self._show_memory()
+        if latest is not None:
+            self.strain.show_strain(latest.strain, has_device=self._has_device())
         hints = telemetry.series.recent(now_s, COSTS_BACK_S).hints
         drive_bytes = telemetry.series_of(self._window_s).amount(Curve.DRIVE, now_s)
         self.reading.show_reading(hints, drive_bytes, self._window_s)
@@ -253,7 +250,6 @@ class MonitorView(QWidget):
 
     def _on_window_chosen(self, window_s: float) -> None:
         self._window_s = window_s
-        self._numbers_s = -RESTING_NUMBERS_S
         self._draw_curves()
         self._show_numbers()
 
@@ -271,11 +267,7 @@ class MonitorView(QWidget):
             self, SaveWords.AS_PICTURE, "larder-monitor.png", SaveWords.PICTURES
         )
         if path:
-            data = QByteArray()
-            buffer = QBuffer(data)
-            buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-            self._inside.grab().save(buffer, "PNG")
-            save(path, bytes(data.data()), self._told)
+            save(path, picture_of(self._inside, self._palette.background), self._told)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Stand in one or two columns."""

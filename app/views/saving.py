@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from PySide6.QtWidgets import QLabel
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtWidgets import QLabel, QWidget
 
 from app.text.file_words import not_saved, saved_as
 
@@ -16,3 +18,19 @@ def save(path: str, data: bytes, told: QLabel) -> None:
     else:
         told.setText(saved_as(path))
     told.show()
+
+
+def picture_of(widget: QWidget, background: str) -> bytes:
+    """Return all of a widget as a PNG, on a ground of its own: nothing shines through."""
+    drawn = widget.grab()
+    image = QImage(drawn.size(), QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(drawn.devicePixelRatio())
+    image.fill(QColor(background))
+    painter = QPainter(image)
+    painter.drawPixmap(0, 0, drawn)
+    painter.end()
+    data = QByteArray()
+    buffer = QBuffer(data)
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    image.save(buffer, "PNG")
+    return bytes(data.data())

@@ -32,11 +32,14 @@ class TierBar(Picture):
         self, parts: Sequence[tuple[str, float]], description: str, total: float = 0.0
     ) -> None:
         """Show other shares; ``description`` says them in words for tooltip and screen reader."""
-        self._parts = tuple(parts)
-        self._total = max(total, sum(amount for _, amount in parts))
-        self.setToolTip(description)
-        self.setAccessibleName(description)
-        self.update()
+        shown = tuple(parts)
+        whole = max(total, sum(amount for _, amount in parts))
+        if (shown, whole) != (self._parts, self._total):
+            self._parts, self._total = shown, whole
+            self.update()
+        if description != self.toolTip():
+            self.setToolTip(description)
+            self.setAccessibleName(description)
 
     def parts(self) -> tuple[tuple[str, float], ...]:
         """Return the shares shown."""

@@ -26,6 +26,7 @@ from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments,
 from runtime.generate.topics import TopicWatch
 from runtime.hardware.past_runs import PastRuns
 from runtime.hardware.power import EnergyMeter
+from runtime.hardware.strain import StrainMeter
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
@@ -190,6 +191,8 @@ class TieredEngine:
         """Give back memory and files; the engine cannot be used any more."""
         self._proposals.forget()
         self._instruments.energy.close()
+        if self._sampler is not None:
+            self._sampler.close()
         parts, self._parts = self._parts, None
         if parts is not None:
             parts.keep_use(self._last_uses)
@@ -251,6 +254,7 @@ class TieredEngine:
             link_bytes=parts.link_bytes,
             limits=rate_limits(parts.plan, self._rates_path),
             energy=self._instruments.energy,
+            strain=StrainMeter(parts.plan.store_folder),
         )
         return Sampler(self._counters, parts.tally, gauges, self._notes)
 

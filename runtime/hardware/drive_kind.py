@@ -40,6 +40,17 @@ def drive_temperature(
     return None
 
 
+def drive_file(folder: str | os.PathLike[str], name: str, files: SystemFiles) -> str:
+    """Return a file of the drive of a folder as the kernel shows it, empty where there is none."""
+    number = _device_number(Path(folder).absolute())
+    if number is None:
+        return ""
+    place = f"/sys/dev/block/{number}"
+    # A partition has such files too; what is meant is the drive, one folder up.
+    is_partition = files.number(f"{place}/partition") is not None
+    return files.text(f"{place}/../{name}" if is_partition else f"{place}/{name}")
+
+
 def _device_number(path: Path) -> str | None:
     """Return the number of the block device below a path, None if there is none."""
     if not hasattr(os, "major"):

@@ -65,6 +65,20 @@ class HintCount(Value):
     """Read and not needed."""
 
 
+class MachineStrain(Value):
+    """What the machine is put through; None where the system does not tell."""
+
+    own_bytes_written: int | None = None
+    """To drives by the background process and what it started, since it loaded the model."""
+    drive_bytes_written: int | None = None
+    """To the drive that holds the model by all programs, since then."""
+    drive_temperature_c: float | None = None
+    """Degrees Celsius of that drive."""
+    processor_temperature_c: float | None = None
+    card_temperature_c: float | None = None
+    """Of the warmest graphics card."""
+
+
 class TelemetrySample(Value):
     """What happened in one interval; all amounts are of that interval alone."""
 
@@ -90,5 +104,13 @@ class TelemetrySample(Value):
     energy: list[EnergyPart] = []
     """Joules of this interval by source."""
     hints: HintCount = HintCount()
+    strain: MachineStrain = MachineStrain()
     experts: ExpertMap | None = None
     notes: list[RuntimeNote] = []
+
+    @property
+    def is_working(self) -> bool:
+        """Whether something was written, read or copied."""
+        return bool(
+            self.num_tokens or self.ram_bytes_read or self.drive_bytes_read or self.link_bytes
+        )

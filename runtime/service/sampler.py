@@ -12,6 +12,7 @@ from runtime.protocol.telemetry import RuntimeNote, TelemetrySample
 from runtime.service.guard import run_guarded
 from runtime.service.log import ErrorLog
 from runtime.service.requests import Sink
+from runtime.service.sampling_pace import SamplingPace
 
 MIN_INTERVAL_S = 0.1
 MAX_INTERVAL_S = 60.0
@@ -21,13 +22,14 @@ TakeSample = Callable[[float], TelemetrySample | None]
 
 
 class Sampler:
-    """Sends samples at a fixed rate while somebody watches.
+    """Sends samples while somebody watches: at a fixed rate, and slowly while the engine rests.
 
     The first sample of a watch is not sent, since its interval began before; its notes go with the
     next.
 
-    Threads: ``watch`` and ``finish`` belong to the command thread; samples are taken and sent by
-    the sampler's own thread, which exists from the first ``watch`` on.
+    Threads: ``watch``, ``wake`` and ``finish`` belong to the command thread; samples are taken and
+    sent by the sampler's own thread, which exists from the first ``watch`` on. ``is_busy`` is
+    called by that one.
     """
 
     def __init__(
@@ -35,16 +37,22 @@ class Sampler:
         take: TakeSample,
         sink: Sink,
         error_log: ErrorLog,
+        is_busy: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._take = take
         self._sink = sink
         self._error_log = error_log
+        self._is_busy = is_busy
         self._clock = clock
         self._changed = threading.Condition()
         self._interval_s = 0.0
         self._is_new = False
         """Whether the watch began after the last sample."""
+        self._is_woken = False
+        """Whether the engine is about to work after a rest, and no sample was taken since."""
+        self._pace = SamplingPace()
+        """Touched with ``_changed`` held alone."""
         self._is_finished = False
         self._thread: threading.Thread | None = None
         self._taken_s = 0.0
@@ -60,11 +68,20 @@ class Sampler:
                 min(max(interval_s, MIN_INTERVAL_S), MAX_INTERVAL_S) if interval_s else 0.0
             )
             self._is_new = bool(self._interval_s)
+            self._pace.wake()
             self._changed.notify()
             if self._thread is None and self._interval_s:
                 self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
                 self._thread.start()
             return self._interval_s
+
+    def wake(self) -> None:
+        """End a rest at once: the engine is about to work."""
+        with self._changed:
+            self._is_woken = self._pace.is_resting
+            self._pace.wake()
+            if self._is_woken:
+                self._changed.notify()
 
     def finish(self, timeout_s: float) -> bool:
         """End the thread; return whether it has ended."""
@@ -83,7 +100,11 @@ class Sampler:
     def _sample(self) -> None:
         """Take a sample of the time since the last, and send it unless it is a watch's first."""
         now_s = self._clock()
+        # Asked before the sample is taken: work that ends meanwhile is in the next one.
+        is_busy = self._is_busy()
         sample = self._take(now_s - self._taken_s if self._is_begun else 0.0)
+        with self._changed:
+            self._pace.note(sample, is_busy=is_busy)
         if sample is None:
             return
         notes, self._notes = [*self._notes, *sample.notes], []
@@ -99,13 +120,20 @@ class Sampler:
             self._interval_s = 0.0
 
     def _wait(self) -> bool:
-        """Wait until the next sample is due, the first of a watch at once; False at the end."""
+        """Wait until the next sample is due; False at the end.
+
+        The first of a watch is due at once, and so is the one with which a rest ends.
+        """
         with self._changed:
             while not self._is_finished:
                 if self._is_new:
-                    self._is_new = self._is_begun = False
+                    self._is_new = self._is_begun = self._is_woken = False
                     return True
-                was_changed = self._changed.wait(self._interval_s or None)
+                if self._is_woken and self._interval_s:
+                    self._is_woken = False
+                    return True
+                pause_s = self._pace.interval_s(self._interval_s) if self._interval_s else None
+                was_changed = self._changed.wait(pause_s)
                 if not was_changed and not self._is_finished:
                     return True
             return False

@@ -73,7 +73,9 @@ class Service:
         self._search_room = SearchRoom(planning, self._error_log)
         self._hub_room = HubRoom(find_folders().cache, self._error_log)
         self._desk = Desk(planning, self._engine_room, self._error_log)
-        self._sampler = Sampler(self._engine_room.sample, sink, self._error_log)
+        self._sampler = Sampler(
+            self._engine_room.sample, sink, self._error_log, self._stages.is_busy
+        )
 
     def stage(self) -> Stage:
         """Return what the service is doing."""
@@ -132,10 +134,12 @@ class Service:
             case LoadModel():
                 self._stages.begin_loading(PurePath(command.plan.model_folder).name)
                 request.is_cancellable = True
+                self._sampler.wake()
                 self._engine_room.load(request, command)
             case StartGeneration():
                 self._stages.begin_generating()
                 request.is_cancellable = True
+                self._sampler.wake()
                 self._engine_room.generate(request, command)
             case PrepareModel():
                 self._prepare_room.start(request, command)
@@ -145,6 +149,7 @@ class Service:
                 self._hub_room.start(request, command)
             case SetBudgets():
                 self._stages.check_loaded()
+                self._sampler.wake()
                 self._desk.ask(request, command)
             case InspectModel() | WeighModel() | PlanModel() | DescribeMachine() | CountTokens():
                 self._desk.ask(request, command)

@@ -39,6 +39,10 @@ class StageHolder:
         with self._lock:
             return self._stage
 
+    def is_busy(self) -> bool:
+        """Return whether a model is being loaded or an answer written."""
+        return self.now() in (Stage.LOADING, Stage.GENERATING)
+
     def begin_loading(self, model_name: str) -> None:
         """Go from idle to loading; one process loads one model."""
         with self._lock:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from runtime.hardware.energy_terms import Work, assumed_parts
 from runtime.hardware.power import EnergyMeter
+from runtime.hardware.strain import StrainMeter
 from runtime.protocol.plan import MemoryPart
 from runtime.protocol.telemetry import HintCount, RateLimits, RuntimeNote, TelemetrySample
 from runtime.telemetry.expert_tally import ExpertTally, UseFader
@@ -29,6 +30,7 @@ class Gauges:
     """Copied to the device so far."""
     limits: RateLimits
     energy: EnergyMeter
+    strain: StrainMeter
 
 
 class NoteBox:
@@ -107,9 +109,14 @@ class Sampler:
             hints=HintCount(
                 useful=added.hints_useful, late=added.hints_late, wasted=added.hints_wasted
             ),
+            strain=gauges.strain.read(),
             experts=self._fader.step(interval_s),
             notes=self._notes.take(),
         )
+
+    def close(self) -> None:
+        """Give back what gauges hold open; no sample is made afterwards."""
+        self._gauges.strain.close()
 
 
 def _named(by_kind: Mapping[MemoryPart, int]) -> dict[str, int]:

@@ -87,6 +87,7 @@ from runtime.protocol.search import DeletionObstacle, FolderWeight, RootState
 from runtime.protocol.telemetry import (
     ExpertMap,
     HintCount,
+    MachineStrain,
     NoteCode,
     RateLimits,
     RuntimeNote,
@@ -265,6 +266,13 @@ _SAMPLE = TelemetrySample(
     limits=RateLimits(ram_read=4e10, link=1e10, drive=3e9),
     energy=[EnergyPart(source="nvml:0", joules=1.5, is_measured=True)],
     hints=HintCount(useful=3, late=2, wasted=1),
+    strain=MachineStrain(
+        own_bytes_written=9,
+        drive_bytes_written=10,
+        drive_temperature_c=41.5,
+        processor_temperature_c=None,
+        card_temperature_c=60.0,
+    ),
     experts=ExpertMap(
         num_layers=1,
         num_experts=2,

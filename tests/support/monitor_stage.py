@@ -24,7 +24,7 @@ from runtime.protocol.messages import (
 )
 from runtime.protocol.model import LoadedModel, TierShare
 from runtime.protocol.plan import MemoryPart, PlacementPlan, Reason, ReasonCode
-from runtime.protocol.telemetry import RateLimits, TelemetrySample
+from runtime.protocol.telemetry import MachineStrain, RateLimits, TelemetrySample
 from runtime.protocol.values import EnergyPart, Tier, TierCount
 from tests.support.expert_maps import some_expert_map
 from tests.support.fake_client import FakeClient
@@ -138,6 +138,12 @@ def live_sample(step: int, *, wait_ratio: float = 0.12, seed: int = 1) -> Teleme
             EnergyPart(source="assumed-watts", joules=1.6, is_measured=False),
             EnergyPart(source="drive-reads", joules=0.14 * wave, is_measured=False),
         ],
+        strain=MachineStrain(
+            own_bytes_written=4_000_000,
+            drive_bytes_written=1_400_000_000,
+            drive_temperature_c=43.0,
+            processor_temperature_c=61.0,
+        ),
         experts=some_expert_map(seed=seed),
     )
 

@@ -1,5 +1,7 @@
 """Reports, plans, models and statistics with small figures, for tests of the window."""
 
+import msgspec
+
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.machine import MachineReport, Measured
@@ -205,3 +207,9 @@ def some_sample(num_tokens: int = 1) -> TelemetrySample:
         resident_bytes=0,
         ram_by_kind={},
     )
+
+
+def resting_sample(interval_s: float = 2.0) -> TelemetrySample:
+    """Return a measurement of an engine that has nothing to do."""
+    sample: TelemetrySample = msgspec.structs.replace(some_sample(0), interval_s=interval_s)
+    return sample

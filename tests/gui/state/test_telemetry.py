@@ -11,7 +11,7 @@ from runtime.protocol.messages import WatchTelemetry
 from runtime.protocol.telemetry import ExpertMap, NoteCode, RuntimeNote, TelemetrySample
 from tests.support.fake_client import FakeClient
 from tests.support.unnarrowed import now
-from tests.support.window_values import some_sample
+from tests.support.window_values import resting_sample, some_sample
 
 
 def with_map(use: bytes, tier: bytes = b"", bits: bytes = b"") -> TelemetrySample:
@@ -106,6 +106,12 @@ def test_state_knows_whether_anything_moves() -> None:
     assert not state.is_working
     state.add(msgspec.structs.replace(some_sample(), num_tokens=1))
     assert state.is_working
+    assert state.is_lively
     rest = {"num_tokens": 0, "ram_bytes_read": 0, "drive_bytes_read": 0, "link_bytes": 0}
     state.add(msgspec.structs.replace(some_sample(), **rest))
     assert not state.is_working
+    assert state.is_lively
+    state.add(resting_sample())
+    assert not state.is_lively
+    state.add(msgspec.structs.replace(resting_sample(), num_tokens=1))
+    assert state.is_lively

@@ -22,8 +22,9 @@ from app.graphs.expert_grid import MapMode
 from app.state.drive_warning import Remedy, RemedyKind
 from app.theme.palette import DARK, LIGHT
 from app.views.monitor_view import MonitorView
+from app.views.saving import picture_of
 from runtime.protocol.messages import TelemetrySampled
-from runtime.protocol.telemetry import ExpertMap, HintCount, NoteCode, RuntimeNote
+from runtime.protocol.telemetry import ExpertMap, HintCount, MachineStrain, NoteCode, RuntimeNote
 from tests.gui.text.test_units import plain
 from tests.support.drive_values import answer_with, plan_that_reads
 from tests.support.monitor_stage import MonitorStage, live_sample
@@ -64,6 +65,25 @@ def test_monitor_shows_what_is_measured(view: MonitorView, stage: MonitorStage) 
     assert "waiting for the drive" in texts(view.token)
     assert view.map_card.map.grid.num_layers == 48
     assert "VRAM (simulated)" in view.map_card.map.accessibleDescription()
+
+
+def test_monitor_shows_what_is_written_and_how_warm_it_is(
+    view: MonitorView, stage: MonitorStage
+) -> None:
+    assert "not told by this system" in texts(view.strain)
+    stage.play(30)
+    view.show()
+    assert texts(view.strain).splitlines()[1:] == [
+        "Written: 4 MB by this model, 1.4 GB by all programs to its drive",
+        "drive 43 °C · processor 61 °C · graphics card not told",
+    ]
+    unknown = msgspec.structs.replace(live_sample(1), strain=MachineStrain())
+    stage.client.answer(TelemetrySampled(sample=unknown))
+    view._show_numbers()
+    assert texts(view.strain).splitlines()[1:] == [
+        "What is written to drives is not told by this system.",
+        "Temperatures are not told by this system.",
+    ]
 
 
 def test_monitor_says_of_a_model_without_experts_that_it_has_none(
@@ -134,6 +154,32 @@ def test_monitor_without_new_samples_draws_nothing(
     plots = PaintCounts(view.throughput.plot)
     QTest.qWait(500)
     assert counts.take() == plots.take() == 0
+
+
+def test_monitor_of_a_resting_engine_is_drawn_once_with_each_sample(
+    view: MonitorView, stage: MonitorStage, qtbot: QtBot
+) -> None:
+    stage.play(3)
+    view.show()
+    qtbot.waitExposed(view)
+    quiet = msgspec.structs.replace(
+        live_sample(1), num_tokens=0, ram_bytes_read=0, drive_bytes_read=0, link_bytes=0,
+        interval_s=2.0,
+    )  # fmt: skip
+    everything = (view.map_card.map, view.throughput.plot, view.energy.plot, view.memory)
+    for _ in range(3):
+        stage.clock.now_s += 2.0
+        stage.client.answer(TelemetrySampled(sample=quiet))
+        # Room for the layout, which settles with the first numbers of a rest.
+        QTest.qWait(150)
+    counts = [PaintCounts(each) for each in everything]
+    stage.clock.now_s += 2.0
+    stage.client.answer(TelemetrySampled(sample=quiet))
+    QTest.qWait(650)
+    assert not view.clock.is_running
+    # Map and memory are as before; the curves wander to the left.
+    assert [each.take() for each in counts] == [0, 1, 1, 0]
+    assert "RAM read 0 of 52" in texts(view.throughput)
 
 
 def test_monitor_paused_keeps_its_picture(view: MonitorView, stage: MonitorStage) -> None:
@@ -316,6 +362,14 @@ def test_curves_can_go_back_a_quarter_of_an_hour(view: MonitorView, stage: Monit
     assert not view.energy.plot.grab().toImage().isNull()
 
 
+def test_saved_picture_has_a_ground_of_its_own(qtbot: QtBot) -> None:
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    widget.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
+    saved = QImage.fromData(picture_of(widget, DARK.background))
+    assert saved.pixelColor(2, 2).name().upper() == DARK.background
+
+
 def test_curves_and_page_can_be_saved(
     view: MonitorView, stage: MonitorStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,6 +384,7 @@ def test_curves_and_page_can_be_saved(
     view.menu.picture.trigger()
     saved = QImage(str(picture))
     assert saved.width() > 1000
+    assert not saved.hasAlphaChannel()
     assert {saved.pixelColor(x, 300).name() for x in range(0, saved.width(), 5)} != {"#ffffff"}
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(tmp_path), ""))
     view.menu.table.trigger()

@@ -68,6 +68,25 @@ def test_segments_break_where_nothing_was_measured() -> None:
     assert [len(part) for part in parts] == [2, 2]
 
 
+def test_segments_of_a_resting_engine_are_one_though_it_is_measured_seldom() -> None:
+    series = SampleSeries()
+    for at_s in (1.0, 3.0, 5.0):
+        series.add(at_s, msgspec.structs.replace(sample(), interval_s=2.0))
+    assert [len(part) for part in series.segments(Curve.POWER, 5.0)] == [3]
+
+
+def test_recent_of_a_resting_engine_is_the_newest_sample_until_it_is_old() -> None:
+    series = SampleSeries()
+    seldom = msgspec.structs.replace(sample(drive=600), interval_s=2.0)
+    series.add(1.0, sample())
+    series.add(3.0, seldom)
+    assert series.recent(4.5).per_s(Curve.DRIVE) == pytest.approx(300)
+    assert series.recent(6.5) == Totals()
+    # As soon as it works, what was before is not a part of it.
+    series.add(4.5, sample(drive=100))
+    assert series.recent(4.5).per_s(Curve.DRIVE) == pytest.approx(1000)
+
+
 def test_segments_leave_out_what_is_older_than_the_window() -> None:
     series = SampleSeries()
     series.add(0.0, sample())

@@ -1,12 +1,15 @@
-"""The sampler: true intervals, a first sample that only begins, notes that are not lost."""
+"""The sampler: true intervals, a first sample that only begins, notes kept, and rests."""
 
 import queue
 import threading
 
 import msgspec
+import pytest
 
 from runtime.protocol.messages import AnyEvent, TelemetrySampled
 from runtime.protocol.telemetry import NoteCode, RuntimeNote, TelemetrySample
+from runtime.service import sampler as sampler_module
+from runtime.service import sampling_pace
 from runtime.service.log import ErrorLog
 from runtime.service.sampler import MIN_INTERVAL_S, Sampler
 from tests.protocol.examples import EVENTS
@@ -48,7 +51,7 @@ def numbers(sample: TelemetrySample) -> list[object]:
 def test_sampler_sends_the_second_sample_first_with_the_notes_of_both() -> None:
     engine = FakeEngine()
     events: queue.SimpleQueue[AnyEvent] = queue.SimpleQueue()
-    sampler = Sampler(engine.take, events.put, ErrorLog(), engine.clock)
+    sampler = Sampler(engine.take, events.put, ErrorLog(), lambda: True, engine.clock)
     assert sampler.watch(0.001) == MIN_INTERVAL_S
     first, second = sampled(events), sampled(events)
     assert sampler.finish(10.0)
@@ -60,7 +63,7 @@ def test_sampler_sends_the_second_sample_first_with_the_notes_of_both() -> None:
 def test_sampler_watched_before_there_is_a_model_begins_when_there_is() -> None:
     engine = FakeEngine(num_absent=1)
     events: queue.SimpleQueue[AnyEvent] = queue.SimpleQueue()
-    sampler = Sampler(engine.take, events.put, ErrorLog(), engine.clock)
+    sampler = Sampler(engine.take, events.put, ErrorLog(), lambda: True, engine.clock)
     sampler.watch(MIN_INTERVAL_S)
     assert numbers(sampled(events)) == [2, 3]
     assert engine.intervals[:3] == [0.0, 0.0, 1.0]
@@ -70,7 +73,7 @@ def test_sampler_watched_before_there_is_a_model_begins_when_there_is() -> None:
 def test_sampler_watched_again_begins_again() -> None:
     engine = FakeEngine()
     events: queue.SimpleQueue[AnyEvent] = queue.SimpleQueue()
-    sampler = Sampler(engine.take, events.put, ErrorLog(), engine.clock)
+    sampler = Sampler(engine.take, events.put, ErrorLog(), lambda: True, engine.clock)
     sampler.watch(MIN_INTERVAL_S)
     sampled(events)
     sampler.watch(0)
@@ -83,8 +86,44 @@ def test_sampler_watched_again_begins_again() -> None:
 def test_sampler_not_watched_has_no_thread() -> None:
     before = threading.active_count()
     engine = FakeEngine()
-    sampler = Sampler(engine.take, lambda _: None, ErrorLog(), engine.clock)
+    sampler = Sampler(engine.take, lambda _: None, ErrorLog(), lambda: True, engine.clock)
     assert sampler.watch(0) == 0.0
     assert threading.active_count() == before
     assert sampler.finish(0.0)
     assert engine.intervals == []
+
+
+def test_sampler_rests_when_nothing_happens_and_is_woken_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    interval_s = 0.02
+    monkeypatch.setattr(sampler_module, "MIN_INTERVAL_S", interval_s)
+    monkeypatch.setattr(sampling_pace, "NUM_QUIET_SAMPLES", 3)
+    # So long that no test waits for it.
+    monkeypatch.setattr(sampling_pace, "REST_INTERVAL_S", 600.0)
+    engine = FakeEngine()
+    is_busy = threading.Event()
+    rests = threading.Semaphore(0)
+    events: queue.SimpleQueue[AnyEvent] = queue.SimpleQueue()
+
+    def take(interval_s: float) -> TelemetrySample | None:
+        sample = engine.take(interval_s)
+        if len(engine.intervals) % 3 == 0:
+            rests.release()
+        quiet: TelemetrySample = msgspec.structs.replace(
+            sample, num_tokens=0, ram_bytes_read=0, drive_bytes_read=0, link_bytes=0, notes=[]
+        )
+        return quiet
+
+    sampler = Sampler(take, events.put, ErrorLog(), is_busy.is_set, engine.clock)
+    sampler.watch(interval_s)
+    for rest in (1, 2, 3):
+        assert rests.acquire(timeout=10.0)
+        assert not rests.acquire(timeout=5 * interval_s)
+        assert len(engine.intervals) == 3 * rest
+        sampler.wake()
+    is_busy.set()
+    for _ in range(3):
+        assert rests.acquire(timeout=10.0)
+    assert sampler.finish(10.0)
+    assert engine.intervals.count(0.0) == 1

@@ -2,6 +2,7 @@ import dataclasses
 from pathlib import Path
 
 from runtime.hardware.power import EnergyMeter
+from runtime.hardware.strain import StrainMeter
 from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.plan import MemoryPart
 from runtime.protocol.telemetry import NoteCode, RateLimits, RuntimeNote
@@ -33,6 +34,7 @@ class Bench:
             link_bytes=lambda: self.link_bytes,
             limits=LIMITS,
             energy=EnergyMeter(SystemFiles(Path("/nowhere"))),
+            strain=StrainMeter("/nowhere", SystemFiles(Path("/nowhere"))),
         )
         return Sampler(self.counters, self.tally, gauges, self.notes)
 
