@@ -126,7 +126,7 @@ class Program(QObject):
         self._notices = NoticeBoard(
             self.window.notice, self.session, self.settings, self.language, self
         )
-        self._steps = NextSteps(
+        self._next_steps = NextSteps(
             self.window,
             self.session,
             self.settings,
@@ -215,7 +215,7 @@ class Program(QObject):
         view.models_wanted.connect(lambda: self.window.show_page(Page.MODELS))
         view.composer.edit.textChanged.connect(self.idle_unload.note_use)
         view.monitor_wanted.connect(lambda: self.window.show_page(Page.MONITOR))
-        view.step_wanted.connect(self._steps.take)
+        view.step_wanted.connect(self._next_steps.take)
         view.cards.clock.seen_changed.connect(
             lambda is_seen: self.watch.set_watching("chat", is_watching=is_seen)
         )
@@ -279,7 +279,7 @@ class Program(QObject):
         self.client.opened.connect(self._map_import.begin)
         self._map_import.running_changed.connect(self.chat_view.cards.hold_map)
         session.failed.connect(notices.show_failure)
-        notices.step_wanted.connect(self._steps.take)
+        notices.step_wanted.connect(self._next_steps.take)
         session.sample_received.connect(self.telemetry.add)
         session.model_loaded.connect(self._on_model_loaded)
         self.idle_unload.unloaded.connect(notices.show_rested)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor, QPainter, QPixmap
 from PySide6.QtWidgets import QLabel, QWidget
 
 from app.text.file_words import not_saved, saved_as
@@ -23,7 +23,7 @@ def save(path: str, data: bytes, told: QLabel) -> None:
 def picture_of(widget: QWidget, background: str) -> bytes:
     """Return all of a widget as a PNG, on a ground of its own: nothing shines through."""
     drawn = widget.grab()
-    image = QImage(drawn.size(), QImage.Format.Format_RGB32)
+    image = QPixmap(drawn.size())
     image.setDevicePixelRatio(drawn.devicePixelRatio())
     image.fill(QColor(background))
     painter = QPainter(image)

@@ -95,10 +95,13 @@ def test_new_chat_key_begins_an_empty_chat_and_keeps_the_old(
     assert program.chat.messages == []
     assert [chat.title for chat in program.chat.chats] == ["A question"]
     program.chat_view.chat_list.chosen.emit(program.chat.chats[0].chat_id)
-    assert [view.message.text for view in program.chat_view.messages.views()] == [
-        "A question",
-        "one",
-    ]
+    # A chat is drawn from its end, in slices.
+    qtbot.waitUntil(
+        lambda: (
+            [view.message.text for view in program.chat_view.messages.views()]
+            == ["A question", "one"]
+        )
+    )
 
 
 def test_page_keys_show_the_pages(start_window: StartWindow) -> None:

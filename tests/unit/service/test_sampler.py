@@ -106,8 +106,9 @@ def test_sampler_rests_when_nothing_happens_and_is_woken_at_once(
     rests = threading.Semaphore(0)
     events: queue.SimpleQueue[AnyEvent] = queue.SimpleQueue()
 
-    def take(interval_s: float) -> TelemetrySample | None:
+    def take(interval_s: float) -> TelemetrySample:
         sample = engine.take(interval_s)
+        assert sample is not None
         if len(engine.intervals) % 3 == 0:
             rests.release()
         quiet: TelemetrySample = msgspec.structs.replace(

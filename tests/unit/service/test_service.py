@@ -30,6 +30,7 @@ from runtime.protocol.messages import (
     PrepareModel,
     PrepareProgressed,
     RuntimeStopped,
+    SetBudgets,
     StopRuntime,
     TelemetrySampled,
     TelemetryWatched,
@@ -39,6 +40,7 @@ from runtime.protocol.messages import (
 )
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.values import Budgets, WeightFormat
+from runtime.service import sampling_pace
 from runtime.service.sampler import MIN_INTERVAL_S
 from runtime.service.stages import Stage
 from tests.support.scripted import (
@@ -232,6 +234,26 @@ def test_service_watched_sends_samples_until_told_to_stop(tmp_path: Path) -> Non
     stopped = scripted.wait_until_closed(3)
     assert isinstance(stopped, TelemetryWatched)
     assert stopped.interval_s == 0
+    assert scripted.service.close()
+
+
+def test_service_at_rest_measures_at_once_when_it_is_given_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling_pace, "NUM_QUIET_SAMPLES", 2)
+    # So long that only being woken brings a sample.
+    monkeypatch.setattr(sampling_pace, "REST_INTERVAL_S", 600.0)
+    scripted = ScriptedService()
+    scripted.load(1, tmp_path)
+    scripted.service.handle(WatchTelemetry(request_id=2, interval_s=MIN_INTERVAL_S))
+    works = (ask(3), SetBudgets(request_id=4, budgets=Budgets()), ask(5))
+    for work in works:
+        while not scripted.service._sampler._pace.is_resting:
+            scripted.wait_for(TelemetrySampled)
+        scripted.drain()
+        scripted.service.handle(work)
+        scripted.wait_until_closed(work.request_id)
+        scripted.wait_for(TelemetrySampled)
     assert scripted.service.close()
 
 
