@@ -11,7 +11,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.graphs.series import WINDOW_S, Curve
+from app.graphs.series import WINDOW_S, Curve, Totals
 from app.state.curve_table import curve_table
 from app.state.monitor import Monitor
 from app.text import monitor_phrases
@@ -134,12 +134,16 @@ class MonitorView(QWidget):
         self._stack.addWidget(self._scroll)
 
     def show_answer(self, stats: GenerationStats | None) -> None:
-        """Show what the last answer took where nothing newer was measured."""
-        telemetry = self._monitor.telemetry
-        totals = telemetry.series.recent(telemetry.now_s, COSTS_BACK_S)
-        if stats is None or totals.num_tokens:
+        """Show what the last answer took, until something newer is measured."""
+        if stats is None:
             return
         self.token.show_time(stats.seconds, stats.decode_tokens_per_s)
+        self._show_hits(
+            Totals(
+                hits={count.tier: count.hits for count in stats.tiers},
+                hit_bytes={count.tier: count.bytes for count in stats.tiers},
+            )
+        )
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
@@ -193,10 +197,7 @@ class MonitorView(QWidget):
         now_s = telemetry.now_s
         totals = telemetry.series.recent(now_s, NUMBERS_BACK_S)
         latest = telemetry.latest
-        self.hits[0].setVisible(self._has_device())
-        for card, tier in zip(self.hits, Tier, strict=True):
-            is_simulated_tier = tier is Tier.VRAM and self._monitor.is_device_simulated
-            card.show_totals(totals, is_simulated=is_simulated_tier)
+        self._show_hits(totals)
         self.throughput.show_numbers(
             totals,
             latest.limits if latest is not None else RateLimits(),
@@ -212,6 +213,12 @@ class MonitorView(QWidget):
         hints = telemetry.series.recent(now_s, COSTS_BACK_S).hints
         drive_bytes = telemetry.series_of(self._window_s).amount(Curve.DRIVE, now_s)
         self.reading.show_reading(hints, drive_bytes, self._window_s)
+
+    def _show_hits(self, totals: Totals) -> None:
+        self.hits[0].setVisible(self._has_device())
+        for card, tier in zip(self.hits, Tier, strict=True):
+            is_simulated_tier = tier is Tier.VRAM and self._monitor.is_device_simulated
+            card.show_totals(totals, is_simulated=is_simulated_tier)
 
     def _show_memory(self) -> None:
         ram, vram = self._monitor.memory_maps()

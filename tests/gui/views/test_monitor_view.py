@@ -281,10 +281,13 @@ def test_monitor_warning_appears_with_its_remedy_and_goes(
     assert view.warning.isHidden()
 
 
-def test_monitor_after_an_answer_shows_its_time(view: MonitorView) -> None:
+def test_monitor_after_an_answer_shows_its_time_and_hits(view: MonitorView) -> None:
     view.show_answer(None)
+    assert "Ask something" in texts(view.token)
     view.show_answer(answer_with(0.5))
     assert "A token takes 47 ms" in texts(view.token)
+    assert texts(view.hits[1]) == "From RAM\n98 %\nby bytes 98 %"
+    assert texts(view.hits[2]) == "From the drive\n2 %\nby bytes 2 %"
 
 
 def test_monitor_narrow_stands_in_one_column(view: MonitorView, stage: MonitorStage) -> None:
