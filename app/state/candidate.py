@@ -4,7 +4,7 @@ import dataclasses
 
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.model import ModelReport
-from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -19,6 +19,8 @@ class Candidate:
     """Loadable or not; each plan's ``problem`` says why not."""
     recommended: PlanKind | None = None
     chosen: PlanKind | None = None
+    curve: BudgetCurve | None = None
+    """What the chosen kind of plan would do under other budgets; None until that is known."""
     error: ErrorReport | None = None
     """Why inspecting or planning itself failed; findings about the model are in the report."""
 

@@ -7,10 +7,12 @@ from app.state.candidate import Candidate
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.messages import (
     AnyCommand,
+    BudgetsPlanned,
     CommandFailed,
     InspectModel,
     ModelInspected,
     ModelPlanned,
+    PlanBudgets,
     PlanModel,
     Reply,
 )
@@ -53,6 +55,8 @@ class CandidateFlow:
         self._changed = changed
         self._request_id: int | None = None
         self._planned_limits: Limits | None = None
+        self._curve_id: int | None = None
+        self._curve_of: tuple[str, PlanKind, int] | None = None
         self.candidate: Candidate | None = None
 
     def drop(self, folder: str, kind: PlanKind | None = None) -> None:
@@ -60,19 +64,20 @@ class CandidateFlow:
 
         A ``kind`` is chosen once there are plans; without one the recommended is.
         """
-        self._request_id = None
+        self._request_id = self._curve_id = self._curve_of = None
         self._set(Candidate(folder, chosen=kind))
         self.resume()
 
     def close(self) -> None:
         """Look at no folder."""
-        self._request_id = None
+        self._request_id = self._curve_id = self._curve_of = None
         self._set(None)
 
     def choose(self, kind: PlanKind) -> None:
         """Choose among the plans; a kind that has no plan changes nothing."""
         if self.candidate and any(plan.kind is kind for plan in self.candidate.plans):
             self._set(dataclasses.replace(self.candidate, chosen=kind))
+            self._ask_for_curve(self.candidate)
 
     def replan(self) -> None:
         """Plan again because the limits changed; the newest ones count in the end."""
@@ -108,7 +113,7 @@ class CandidateFlow:
     def lose_runtime(self, error: ErrorReport | None) -> None:
         """Take note that nothing asked will be answered; an error ends what was wanted."""
         was_asked = self._request_id is not None
-        self._request_id = None
+        self._request_id = self._curve_id = self._curve_of = None
         if error is not None and was_asked and self.candidate is not None:
             self._fail(self.candidate, error)
 
@@ -127,24 +132,46 @@ class CandidateFlow:
                 )
             )
         elif isinstance(event, ModelPlanned):
-            self._take_plans(candidate, event)
+            self._ask_for_curve(self._take_plans(candidate, event))
         elif isinstance(event, CommandFailed):
             self._fail(candidate, event.error)
         self.resume()
 
-    def _take_plans(self, candidate: Candidate, event: ModelPlanned) -> None:
+    def _take_plans(self, candidate: Candidate, event: ModelPlanned) -> Candidate:
         kinds = [plan.kind for plan in event.plans]
         fallback = event.recommended or (kinds[0] if kinds else None)
-        self._set(
-            dataclasses.replace(
-                candidate,
-                report=event.report,
-                is_planning=self._limits() != self._planned_limits,
-                plans=tuple(event.plans),
-                recommended=event.recommended,
-                chosen=candidate.chosen if candidate.chosen in kinds else fallback,
-            )
+        planned = dataclasses.replace(
+            candidate,
+            report=event.report,
+            is_planning=self._limits() != self._planned_limits,
+            plans=tuple(event.plans),
+            recommended=event.recommended,
+            chosen=candidate.chosen if candidate.chosen in kinds else fallback,
         )
+        self._set(planned)
+        return planned
+
+    def _ask_for_curve(self, candidate: Candidate) -> None:
+        """Ask what the chosen kind does under other budgets, unless that is known or asked."""
+        kind, limits = candidate.chosen, fitted(self._limits(), candidate.report)
+        wanted = (candidate.folder, kind, limits.context_tokens) if kind is not None else None
+        if wanted is None or wanted == self._curve_of:
+            return
+        self._curve_of = wanted
+        folder, kind, context_tokens = wanted
+        self._curve_id = self._send(
+            lambda request_id: PlanBudgets(
+                request_id=request_id, folder=folder, kind=kind, context_tokens=context_tokens
+            ),
+            self._on_curve,
+        )
+
+    def _on_curve(self, event: Reply) -> None:
+        candidate = self.candidate
+        if candidate is None or event.request_id != self._curve_id:
+            return
+        if isinstance(event, BudgetsPlanned):
+            self._set(dataclasses.replace(candidate, curve=event.curve))
 
     def _fail(self, candidate: Candidate, error: ErrorReport) -> None:
         self._set(

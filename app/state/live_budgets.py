@@ -3,10 +3,17 @@
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from app.state.budget_estimate import Estimate, estimate_at
 from app.state.session import Session
 from runtime.protocol.errors import ErrorReport
-from runtime.protocol.messages import BudgetsSet, CommandFailed, ModelPlanned, Reply
-from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.messages import (
+    BudgetsPlanned,
+    BudgetsSet,
+    CommandFailed,
+    ModelPlanned,
+    Reply,
+)
+from runtime.protocol.plan import BudgetCurve, PlacementPlan
 from runtime.protocol.values import Budgets
 
 
@@ -25,7 +32,9 @@ class LiveBudgets(QObject):
         self._wanted: Budgets | None = None
         self._asked: Budgets | None = None
         self._preview: PlacementPlan | None = None
+        self._planned: Budgets | None = None
         self._bounds: PlacementPlan | None = None
+        self._curve: BudgetCurve | None = None
         self._error: ErrorReport | None = None
         self._num_applying = 0
         self._applied: Budgets | None = None
@@ -43,6 +52,15 @@ class LiveBudgets(QObject):
     def preview(self) -> PlacementPlan | None:
         """The plan of ``wanted``, or of what was wanted shortly before; None while at rest."""
         return self._preview
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """What is to be expected of ``wanted`` until its plan comes; None once it is there."""
+        wanted, curve = self._wanted, self._curve
+        if wanted is None or curve is None or wanted == self._planned:
+            return None
+        vram_bytes = wanted.vram_bytes.get(curve.device)
+        return estimate_at(curve, ram_bytes=wanted.ram_bytes, vram_bytes=vram_bytes)
 
     @property
     def bounds(self) -> PlacementPlan | None:
@@ -129,6 +147,7 @@ class LiveBudgets(QObject):
         if isinstance(event, ModelPlanned):
             found = next((each for each in event.plans if each.kind is plan.kind), None)
             self._preview = found
+            self._planned = asked
             self._error = found.problem if found is not None else None
         else:
             self._error = _error_of(event)
@@ -161,7 +180,7 @@ class LiveBudgets(QObject):
         if folder != self._folder:
             self._folder = folder
             self._wanted = self._asked = self._preview = self._error = None
-            self._applied = self._bounds = None
+            self._applied = self._bounds = self._planned = self._curve = None
             self._num_applying = 0
             self._was_set = False
             self._ask_bounds()
@@ -172,12 +191,17 @@ class LiveBudgets(QObject):
         plan = self._session.loaded_plan
         if plan is not None:
             self._session.budgets.plan_loaded(plan.budgets, self._on_bounded)
+            self._session.budgets.curve_of_loaded(plan.kind, self._on_curve)
 
     def _on_bounded(self, event: Reply) -> None:
         plan = self._session.loaded_plan
         if isinstance(event, ModelPlanned) and plan is not None:
             self._bounds = next((each for each in event.plans if each.kind is plan.kind), None)
             self.changed.emit()
+
+    def _on_curve(self, event: Reply) -> None:
+        if isinstance(event, BudgetsPlanned):
+            self._curve = event.curve
 
 
 def _error_of(event: Reply) -> ErrorReport | None:

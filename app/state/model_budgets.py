@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from app.state.candidate_flow import Limits, Send
 from app.state.settings import SettingsState
-from runtime.protocol.messages import BudgetsSet, PlanModel, Reply, SetBudgets
+from runtime.protocol.messages import BudgetsSet, PlanBudgets, PlanModel, Reply, SetBudgets
 from runtime.protocol.model import LoadedModel
-from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets
 
 
@@ -84,6 +84,25 @@ class ModelBudgets:
                 request_id=request_id,
                 folder=loaded.folder,
                 budgets=budgets,
+                context_tokens=loaded.context_tokens,
+            ),
+            listener,
+        )
+        return request_id is not None
+
+    def curve_of_loaded(self, kind: PlanKind, listener: Callable[[Reply], None]) -> bool:
+        """Ask what the loaded model would do under many budgets; False if not possible.
+
+        The listener gets ``BudgetsPlanned`` or ``CommandFailed``, or nothing if the runtime ends.
+        """
+        loaded = self._loaded()
+        if loaded is None:
+            return False
+        request_id = self._send(
+            lambda request_id: PlanBudgets(
+                request_id=request_id,
+                folder=loaded.folder,
+                kind=kind,
                 context_tokens=loaded.context_tokens,
             ),
             listener,

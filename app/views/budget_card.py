@@ -3,7 +3,14 @@
 from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.state.budget_range import BudgetRange, ram_range, vram_range
+from app.state.budget_estimate import estimate_at
+from app.state.budget_range import (
+    BudgetRange,
+    expert_ratio,
+    is_simulated,
+    ram_range,
+    vram_range,
+)
 from app.text import drive_phrases, phrases, units
 from app.text.monitor_words import BudgetWords, LiveWords
 from app.text.words import ModelWords
@@ -12,7 +19,8 @@ from app.timers import single_shot
 from app.views.pieces import Card, label
 from app.views.tier_slider import TierSlider
 from runtime.protocol.machine import DeviceReport, MachineReport
-from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.plan import BudgetCurve, PlacementPlan
+from runtime.protocol.values import Tier
 
 CONTEXT_CHOICES = (1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
 
@@ -107,8 +115,12 @@ class BudgetCard(Card):
         self.ram = PlannedBudget(palette, "ram", ModelWords.RAM_BUDGET, is_from_zero=False)
         self.ram.changed.connect(self.ram_changed)
         self._unused = label("", "", is_wrapping=True)
+        self._curve: BudgetCurve | None = None
+        self._effect = label("", "", is_wrapping=True)
+        for each in (self.vram, self.ram):
+            each.slider.moved_to.connect(self._on_pointed)
         self._line = label("", "dim", is_wrapping=True)
-        for widget in (self.vram, self._unused, self.ram, self._line):
+        for widget in (self.vram, self._unused, self.ram, self._effect, self._line):
             self.body.addWidget(widget)
         self._context = QComboBox()
         # What a model can see may be longer words than those of the one before.
@@ -120,6 +132,26 @@ class BudgetCard(Card):
         context_row.addWidget(self._context)
         context_row.addWidget(label(ModelWords.CONTEXT_EXPLAINED, "dim", is_wrapping=True), 1)
         self.body.addLayout(context_row)
+
+    def effect(self) -> str:
+        """Return the consequence in words: of the plan, or of where a slider points."""
+        return self._effect.text()
+
+    def show_effect(
+        self, plan: PlacementPlan, curve: BudgetCurve | None, *, is_planning: bool
+    ) -> None:
+        """Show what a plan comes to; while a newer one is made, what the curve says of it."""
+        self._curve = curve if curve is not None and curve.kind is plan.kind else None
+        if is_planning and self._curve is not None:
+            self._on_pointed()
+            return
+        self._effect.setText(
+            drive_phrases.plan_effect(
+                [(tier, expert_ratio(plan, tier)) for tier in Tier],
+                plan.forecast,
+                is_simulated=is_simulated(plan.device),
+            )
+        )
 
     def show_ram(self, plan: PlacementPlan, machine: MachineReport, budget: int | None) -> None:
         """Show what a plan takes of the RAM."""
@@ -161,6 +193,24 @@ class BudgetCard(Card):
         """Draw with another palette."""
         self.vram.show_palette(palette)
         self.ram.show_palette(palette)
+
+    def _on_pointed(self) -> None:
+        """Say at once what is to be expected: the plan takes a moment."""
+        if self._curve is None:
+            return
+        ram, vram = (
+            None if each.automatic.isChecked() else each.slider.chosen_bytes()
+            for each in (self.ram, self.vram)
+        )
+        estimate = estimate_at(self._curve, ram_bytes=ram, vram_bytes=vram)
+        if estimate is not None:
+            self._effect.setText(
+                drive_phrases.plan_effect(
+                    estimate.ratios,
+                    estimate.forecast,
+                    is_simulated=is_simulated(self._curve.device),
+                )
+            )
 
     def _on_context_chosen(self, index: int) -> None:
         self.context_changed.emit(int(self._context.itemData(index)))

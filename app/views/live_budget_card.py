@@ -124,7 +124,14 @@ class LiveBudgetCard(Card):
             ram_range(machine, plan, bounds),
             plan.ram_bytes if ram is None else ram,
         )
-        self._effect.setText(self._effect_of(live.preview or plan))
+        estimate = live.estimate
+        self._effect.setText(
+            self._effect_of(live.preview or plan)
+            if estimate is None
+            else drive_phrases.plan_effect(
+                estimate.ratios, estimate.forecast, is_simulated=is_simulated(self._device)
+            )
+        )
         self._show_status()
 
     def _effect_of(self, plan: PlacementPlan) -> str:

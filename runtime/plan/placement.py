@@ -134,22 +134,33 @@ def place(needs: Needs, machine: MachineReport, budgets: Budgets) -> Placement:
     A share whose budget is too small shows its smallest division.
     """
     report = usable_device(machine.devices)
-    card = None if report is None else _card(needs, report, budgets)
-    given = budgets.ram_bytes
+    card = (
+        None if report is None else card_under(needs, report, budgets.vram_bytes.get(report.device))
+    )
+    return Placement(ram_beside(needs, room_of(machine), card, budgets.ram_bytes), card)
+
+
+def card_under(needs: Needs, report: DeviceReport, given_bytes: int | None) -> Card:
+    """Return what a device gets under a budget; None lets the planner choose."""
+    on_device = dataclasses.replace(needs, num_min_slots=0, has_policy=False)
+    share = _share(on_device, vram_room_of(report), given_bytes)
+    return Card(report, share, is_used=share.is_large_enough and given_bytes != 0)
+
+
+def ram_beside(needs: Needs, room: Room, card: Card | None, given_bytes: int | None) -> Share:
+    """Return what RAM gets under a budget, beside a card if one is used."""
     if card is not None and card.is_used:
-        needs = _beside_card(needs)
-        if given is None and card.share.num_slots == needs.num_all_slots:
+        needs = beside_card(needs)
+        if given_bytes is None and card.share.num_slots == needs.num_all_slots:
             # Nothing is ever missed: RAM is only the way to the device.
-            room = room_of(machine)
-            ram = Share(needs, room, min(room.default_bytes, needs.min_bytes), smallest(needs))
-            return Placement(ram, card)
-    return Placement(_share(needs, room_of(machine), given), card)
+            return Share(needs, room, min(room.default_bytes, needs.min_bytes), smallest(needs))
+    return _share(needs, room, given_bytes)
 
 
 def card_that_helps(placement: Placement, ram_bytes: int) -> Card | None:
     """Return the unused card with which so much RAM would do, if its room allows that."""
     card = placement.card
-    if card is None or card.is_used or _beside_card(placement.ram.needs).min_bytes > ram_bytes:
+    if card is None or card.is_used or beside_card(placement.ram.needs).min_bytes > ram_bytes:
         return None
     return card if card.share.room.largest_bytes >= card.share.needs.min_bytes else None
 
@@ -159,16 +170,9 @@ def usable_device(devices: Sequence[DeviceReport]) -> DeviceReport | None:
     return next((device for device in devices if device.is_used), None)
 
 
-def _beside_card(needs: Needs) -> Needs:
+def beside_card(needs: Needs) -> Needs:
     """Return what RAM has to hold beside a card in use."""
     return dataclasses.replace(needs, dense_bytes=0, has_context=False)
-
-
-def _card(needs: Needs, report: DeviceReport, budgets: Budgets) -> Card:
-    on_device = dataclasses.replace(needs, num_min_slots=0, has_policy=False)
-    given = budgets.vram_bytes.get(report.device)
-    share = _share(on_device, vram_room_of(report), given)
-    return Card(report, share, is_used=share.is_large_enough and given != 0)
 
 
 def _share(needs: Needs, room: Room, given_bytes: int | None) -> Share:

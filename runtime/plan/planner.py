@@ -3,6 +3,7 @@
 import dataclasses
 
 from runtime.errors import LarderError, report_of
+from runtime.plan.budget_curve import curve_over, grid_of
 from runtime.plan.cost import (
     Held,
     Known,
@@ -26,7 +27,7 @@ from runtime.plan.recommendation import explained
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import ModelReport, PreparedCopy
-from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, Forecast, WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.model import ModelSpec
@@ -62,10 +63,45 @@ def plan_model(
     stored_format = facts.report.stored_format
     if not facts.report.is_runnable or stored_format is None:
         return []
-    kinds = [PlanKind.EXACT, *_smaller_kinds(facts, stored_format)]
+    kinds = _kinds(facts, stored_format)
     hits = curve_of(facts.spec, past.reuse)
     case = _Case(facts, stored_format, machine, budgets, context_tokens, costs, past, hits)
     return explained([_plan_kind(case, kind) for kind in kinds])
+
+
+def plan_curve(
+    facts: ModelFacts,
+    machine: MachineReport,
+    kind: PlanKind,
+    context_tokens: int = 0,
+    past: Past = NO_PAST,
+    costs: CostConstants = DEFAULT_COSTS,
+) -> BudgetCurve | None:
+    """Return what one kind of plan does under many budgets; None where there is no such plan.
+
+    The arguments are those of ``plan_model``.
+    """
+    stored_format = facts.report.stored_format
+    if not facts.report.is_runnable or stored_format is None:
+        return None
+    if kind not in _kinds(facts, stored_format):
+        return None
+    hits = curve_of(facts.spec, past.reuse)
+    case = _Case(facts, stored_format, machine, Budgets(), context_tokens, costs, past, hits)
+    expert_format = stored_format if kind is PlanKind.EXACT else FORMAT_OF_KIND[kind]
+    copy = None if case.is_in_place(expert_format) else _copy_of(case.model, expert_format)
+    folder = copy.folder if copy else case.model.folder
+
+    def predict(placement: Placement) -> Forecast:
+        known = _experience(case, placement, expert_format)
+        return _forecast(case, placement, expert_format, folder, known)
+
+    return curve_over(kind, grid_of(case.needs(expert_format), machine), predict)
+
+
+def _kinds(facts: ModelFacts, stored_format: WeightFormat) -> list[PlanKind]:
+    """Return the kinds that exist for a model, the most exact first."""
+    return [PlanKind.EXACT, *_smaller_kinds(facts, stored_format)]
 
 
 def _smaller_kinds(facts: ModelFacts, stored_format: WeightFormat) -> list[PlanKind]:

@@ -24,7 +24,7 @@ from runtime.protocol.hub_messages import (
 )
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import LoadedModel, LoadStage, ModelReport
-from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
 from runtime.protocol.search import FolderWeight, RootState
 from runtime.protocol.telemetry import TelemetrySample
 from runtime.protocol.values import Budgets, WeightFormat
@@ -62,6 +62,15 @@ class PlanModel(Command):
     budgets: Budgets = Budgets()
     context_tokens: int = 0
     """0 lets the planner choose."""
+
+
+class PlanBudgets(Command):
+    """Work out what a kind of plan would do under many budgets. Closed by ``BudgetsPlanned``."""
+
+    folder: str
+    kind: PlanKind
+    context_tokens: int = 0
+    """As in ``PlanModel``."""
 
 
 class PrepareModel(Command):
@@ -193,6 +202,12 @@ class ModelPlanned(Reply):
     report: ModelReport
     plans: list[PlacementPlan]
     recommended: PlanKind | None
+
+
+class BudgetsPlanned(Reply):
+    """What the kind of plan would do; None where the folder has no such plan."""
+
+    curve: BudgetCurve | None
 
 
 class PrepareProgressed(Reply):
@@ -342,6 +357,7 @@ AnyCommand = (
     | FindModels
     | WeighModel
     | PlanModel
+    | PlanBudgets
     | PrepareModel
     | LoadModel
     | StartGeneration
@@ -365,6 +381,7 @@ AnyEvent = (
     | SearchCancelled
     | ModelWeighed
     | ModelPlanned
+    | BudgetsPlanned
     | PrepareProgressed
     | ModelPrepared
     | PrepareCancelled
@@ -402,6 +419,7 @@ ClosingEvent = (
     | SearchCancelled
     | ModelWeighed
     | ModelPlanned
+    | BudgetsPlanned
     | ModelPrepared
     | PrepareCancelled
     | ModelLoaded

@@ -131,3 +131,34 @@ class PlacementPlan(Value):
     """Smallest VRAM budget with which a device is of use: dense part, KV cache, work."""
     all_vram_bytes: int = 0
     """VRAM budget from which on every expert stays on the device."""
+
+
+class BudgetCurve(Value):
+    """What one kind of plan would do under a grid of budgets, for sliders while they move.
+
+    The lists from ``num_in_vram`` on have a value for each pair of budgets: all RAM budgets under
+    the first VRAM budget, then those under the second, and so on. Of a pair with which the model
+    cannot be loaded, ``context_tokens`` is 0 and so is the rest.
+    """
+
+    kind: PlanKind
+    device: str
+    """The device whose budget is varied; ``cpu`` where there is none."""
+    num_experts: int
+    """Of all layers."""
+    vram_budgets: list[int]
+    """Ascending, from 0; the second is the least with which the device is of use."""
+    ram_budgets: list[int]
+    """Ascending."""
+    automatic_vram: int
+    """The VRAM budget that the planner takes by itself."""
+    automatic_ram: list[int]
+    """The RAM budget that the planner takes by itself under each VRAM budget."""
+    num_in_vram: list[int]
+    num_in_ram: list[int]
+    context_tokens: list[int]
+    prompt_tokens_per_s_low: list[float]
+    prompt_tokens_per_s_high: list[float]
+    decode_tokens_per_s_low: list[float]
+    decode_tokens_per_s_high: list[float]
+    drive_bytes_per_token: list[float]

@@ -2,6 +2,7 @@
 
 from runtime.inspect.weigh import weigh_model
 from runtime.protocol.messages import (
+    BudgetsPlanned,
     CountTokens,
     DescribeMachine,
     InspectModel,
@@ -9,6 +10,7 @@ from runtime.protocol.messages import (
     ModelInspected,
     ModelPlanned,
     ModelWeighed,
+    PlanBudgets,
     PlanModel,
     SetBudgets,
     TokensCounted,
@@ -22,7 +24,9 @@ from runtime.service.planning import Planning
 from runtime.service.requests import Request
 from runtime.service.worker import Worker
 
-Question = InspectModel | WeighModel | PlanModel | DescribeMachine | CountTokens | SetBudgets
+Question = (
+    InspectModel | WeighModel | PlanModel | PlanBudgets | DescribeMachine | CountTokens | SetBudgets
+)
 
 
 class Desk:
@@ -80,6 +84,14 @@ class Desk:
                         recommended=planned.recommended,
                     )
                 )
+            case PlanBudgets():
+                curve = self._planning.curve(
+                    question.folder,
+                    question.kind,
+                    question.context_tokens,
+                    self._room.held_vram(),
+                )
+                request.close(BudgetsPlanned(request_id=request_id, curve=curve))
             case DescribeMachine():
                 machine = self._planning.describe(
                     question.folders, is_thorough=question.is_thorough

@@ -14,10 +14,11 @@ from runtime.hardware.past_runs import PastRuns
 from runtime.hardware.power import EnergyMeter
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
-from runtime.plan.planner import plan_model
+from runtime.plan.planner import plan_curve, plan_model
 from runtime.plan.recommendation import recommend
 from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.model import ModelReport
+from runtime.protocol.plan import BudgetCurve, PlanKind
 from runtime.protocol.values import Budgets
 from runtime.service.drive_rates import DriveRates
 from runtime.service.measuring import forget_other_machine, kernels_name, measure_ram
@@ -25,11 +26,21 @@ from runtime.service.planning import Planned
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import dense_bytes
+from runtime.spec.past import Past
 from runtime.tokenizer.judge import template_problem
 
 PAST_RUNS = "past-runs"
 """The folder beside the rates that says what models did before."""
 _STATED = "profile"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Known:
+    """What plans of one folder are made from."""
+
+    facts: ModelFacts
+    machine: MachineReport
+    past: Past
 
 
 class LocalPlanning:
@@ -59,20 +70,39 @@ class LocalPlanning:
         held_vram: Mapping[str, int] | None = None,
     ) -> Planned:
         """Return the plans for what is there now."""
+        known = self._known(folder, held_vram or {})
+        if isinstance(known, ModelReport):
+            return Planned(known, [], None)
+        plans = plan_model(known.facts, known.machine, budgets, context_tokens, known.past)
+        return Planned(known.facts.report, plans, recommend(plans))
+
+    def curve(
+        self,
+        folder: str,
+        kind: PlanKind,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> BudgetCurve | None:
+        """Return what a kind of plan would do under a grid of budgets."""
+        known = self._known(folder, held_vram or {})
+        if isinstance(known, ModelReport):
+            return None
+        return plan_curve(known.facts, known.machine, kind, context_tokens, known.past)
+
+    def _known(self, folder: str, held_vram: Mapping[str, int]) -> _Known | ModelReport:
+        """Return what plans are made from; the report alone where there can be none."""
         inspection = self._inspect(folder)
         report, spec = inspection.report, inspection.spec
         if report.problems or spec is None:
-            return Planned(report, [], None)
+            return report
         folders = [report.folder, self._places.usual, *(copy.folder for copy in report.prepared)]
         machine = with_held(
-            self._describe(folders, report.expert_bytes), own_ram_bytes(), held_vram or {}
+            self._describe(folders, report.expert_bytes), own_ram_bytes(), held_vram
         )
         facts = ModelFacts(
             report=report, spec=spec, dense_ram_bytes=dense_bytes(inspection.tensors.values())
         )
-        past = self._past_runs.read(report.fingerprint)
-        plans = plan_model(facts, machine, budgets, context_tokens, past)
-        return Planned(report, plans, recommend(plans))
+        return _Known(facts, machine, self._past_runs.read(report.fingerprint))
 
     def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return what this PC has; the first time, its memory and drives are measured.

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import ModelReport
-from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets
 
 
@@ -40,6 +40,15 @@ class Planning(Protocol):
         ``held_vram`` is what the loaded model takes of each device. A plan would take its place,
         so that this counts as free, as does the RAM of this process.
         """
+
+    def curve(
+        self,
+        folder: str,
+        kind: PlanKind,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> BudgetCurve | None:
+        """Return what a kind of plan would do under a grid of budgets; None if there is none."""
 
     def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return what this PC has, and the drives of these folders.

@@ -12,7 +12,7 @@ from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel
 from runtime.protocol.model import ModelReport, PreparedCopy
-from runtime.protocol.plan import PlanKind
+from runtime.protocol.plan import BudgetCurve, PlanKind
 from runtime.protocol.values import Budgets, WeightFormat
 from runtime.service.planning import Planned
 from runtime.service.preparing import PrepareReport, PrepareStoppedError
@@ -95,6 +95,16 @@ class ScriptedPlanning:
         plans = [make_plan(self._script, report, kind, budgets, context_tokens) for kind in kinds]
         loadable = [plan.kind for plan in plans if plan.problem is None]
         return Planned(report, plans, loadable[0] if loadable else None)
+
+    def curve(
+        self,
+        folder: str,
+        kind: PlanKind,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> BudgetCurve | None:
+        """Return nothing: made-up plans come at once."""
+        return None
 
     def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return a machine with 16 GiB of RAM and the accelerator of the script."""

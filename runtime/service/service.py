@@ -22,6 +22,7 @@ from runtime.protocol.messages import (
     InspectModel,
     LoadModel,
     OpenSession,
+    PlanBudgets,
     PlanModel,
     PrepareModel,
     RuntimeStopped,
@@ -151,7 +152,14 @@ class Service:
                 self._stages.check_loaded()
                 self._sampler.wake()
                 self._desk.ask(request, command)
-            case InspectModel() | WeighModel() | PlanModel() | DescribeMachine() | CountTokens():
+            case (
+                InspectModel()
+                | WeighModel()
+                | PlanModel()
+                | PlanBudgets()
+                | DescribeMachine()
+                | CountTokens()
+            ):
                 self._desk.ask(request, command)
             case OpenSession() | StopRuntime():
                 raise LarderError(

@@ -37,6 +37,7 @@ from runtime.protocol.machine import (
 from runtime.protocol.messages import (
     AnyCommand,
     AnyEvent,
+    BudgetsPlanned,
     BudgetsSet,
     CancelAccepted,
     CancelRequest,
@@ -61,6 +62,7 @@ from runtime.protocol.messages import (
     ModelsSearched,
     ModelWeighed,
     OpenSession,
+    PlanBudgets,
     PlanModel,
     PrefillProgressed,
     PrepareCancelled,
@@ -82,7 +84,14 @@ from runtime.protocol.messages import (
     WeighModel,
 )
 from runtime.protocol.model import LoadedModel, LoadStage, ModelReport, PreparedCopy, TierShare
-from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, Reason, ReasonCode
+from runtime.protocol.plan import (
+    BudgetCurve,
+    MemoryPart,
+    PlacementPlan,
+    PlanKind,
+    Reason,
+    ReasonCode,
+)
 from runtime.protocol.search import DeletionObstacle, FolderWeight, RootState
 from runtime.protocol.telemetry import (
     ExpertMap,
@@ -296,6 +305,7 @@ COMMANDS: list[AnyCommand] = [
     FindModels(request_id=12, roots=["/models", "/größe"]),
     WeighModel(request_id=13, folder="/models/a"),
     PlanModel(request_id=3, folder="/models/a", budgets=_BUDGETS, context_tokens=4096),
+    PlanBudgets(request_id=3, folder="/models/a", kind=PlanKind.EXACT, context_tokens=4096),
     PrepareModel(
         request_id=4,
         folder="/models/a",
@@ -343,6 +353,27 @@ EVENTS: list[AnyEvent] = [
         ),
     ),
     ModelPlanned(request_id=3, report=_REPORT, plans=[_PLAN], recommended=PlanKind.EXACT),
+    BudgetsPlanned(
+        request_id=3,
+        curve=BudgetCurve(
+            kind=PlanKind.EXACT,
+            device="cuda:0",
+            num_experts=8,
+            vram_budgets=[0, 5],
+            ram_budgets=[7],
+            automatic_vram=5,
+            automatic_ram=[7, 6],
+            num_in_vram=[0, 3],
+            num_in_ram=[4, 4],
+            context_tokens=[512, 4096],
+            prompt_tokens_per_s_low=[1.0, 2.0],
+            prompt_tokens_per_s_high=[3.0, 4.0],
+            decode_tokens_per_s_low=[0.5, 1.5],
+            decode_tokens_per_s_high=[2.5, 3.5],
+            drive_bytes_per_token=[9.0, 0.0],
+        ),
+    ),
+    BudgetsPlanned(request_id=3, curve=None),
     PrepareProgressed(request_id=4, done_bytes=1, total_bytes=2, bytes_per_s=0.5),
     ModelPrepared(
         request_id=4, folder="/prepared", expert_format=WeightFormat.Q8_G32, size_bytes=9

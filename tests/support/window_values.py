@@ -7,7 +7,7 @@ from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.messages import RootSearched
 from runtime.protocol.model import LoadedModel, ModelReport, TierShare
-from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind
+from runtime.protocol.plan import BudgetCurve, MemoryPart, PlacementPlan, PlanKind
 from runtime.protocol.search import RootState
 from runtime.protocol.telemetry import TelemetrySample
 from runtime.protocol.values import (
@@ -213,3 +213,25 @@ def resting_sample(interval_s: float = 2.0) -> TelemetrySample:
     """Return a measurement of an engine that has nothing to do."""
     sample: TelemetrySample = msgspec.structs.replace(some_sample(0), interval_s=interval_s)
     return sample
+
+
+def some_curve(kind: PlanKind = PlanKind.EXACT, device: str = "cuda:0") -> BudgetCurve:
+    """Return a curve over VRAM of 0, 100, 200 and RAM of 1000, 2000 bytes; more is faster."""
+    rates = [1.0, 2.0, 10.0, 20.0, 20.0, 40.0]
+    return BudgetCurve(
+        kind=kind,
+        device=device,
+        num_experts=32,
+        vram_budgets=[0, 100, 200],
+        ram_budgets=[1000, 2000],
+        automatic_vram=180,
+        automatic_ram=[2000, 1500, 1100],
+        num_in_vram=[0, 0, 4, 4, 16, 16],
+        num_in_ram=[8, 32, 8, 28, 8, 16],
+        context_tokens=[512, 2048, 1024, 4096, 1024, 4096],
+        prompt_tokens_per_s_low=[10 * rate for rate in rates],
+        prompt_tokens_per_s_high=[20 * rate for rate in rates],
+        decode_tokens_per_s_low=rates,
+        decode_tokens_per_s_high=[2 * rate for rate in rates],
+        drive_bytes_per_token=[4e6, 0.0, 3e6, 0.0, 1e6, 0.0],
+    )

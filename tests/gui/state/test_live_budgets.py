@@ -7,13 +7,20 @@ from pytestqt.qtbot import QtBot
 from app.state.live_budgets import LiveBudgets
 from app.state.session import Session
 from app.state.settings import SettingsState
-from runtime.protocol.messages import BudgetsSet, CommandFailed, PlanModel, SetBudgets
-from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.messages import (
+    BudgetsPlanned,
+    BudgetsSet,
+    CommandFailed,
+    PlanBudgets,
+    PlanModel,
+    SetBudgets,
+)
+from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets
 from tests.support.fake_client import FakeClient
 from tests.support.session_replies import answer_plan
 from tests.support.unnarrowed import now
-from tests.support.window_values import some_error, some_loaded, some_plan
+from tests.support.window_values import some_curve, some_error, some_loaded, some_plan
 
 
 @pytest.fixture
@@ -220,3 +227,39 @@ def test_live_card_that_is_kept_is_told_until_the_next_wish(
     live.carry_out(Budgets(ram_bytes=50, vram_bytes={"cuda:0": 7}))
     set_budgets(client)
     assert now(live.kept) is None
+
+
+def answer_curve(client: FakeClient, curve: BudgetCurve | None) -> None:
+    command = client.last(PlanBudgets)
+    client.answer(BudgetsPlanned(request_id=command.request_id, curve=curve))
+
+
+def test_live_says_what_to_expect_until_the_plan_comes(
+    live: LiveBudgets, client: FakeClient
+) -> None:
+    answer_plan(client, some_plan())
+    assert client.last(PlanBudgets).context_tokens == 4096
+    live.move_ram(1500)
+    assert live.estimate is None
+    answer_curve(client, some_curve())
+    estimate = now(live.estimate)
+    assert estimate is not None
+    live.move_vram("cuda:0", 0)
+    estimate = now(live.estimate)
+    assert estimate is not None
+    assert estimate.forecast.decode_tokens_per_s_low == 1.5
+    answer_plan(client, some_plan())
+    assert now(live.estimate) is not None
+    answer_plan(client, some_plan())
+    assert now(live.estimate) is None
+
+
+def test_live_without_a_curve_waits_for_the_plan(live: LiveBudgets, client: FakeClient) -> None:
+    command = client.last(PlanBudgets)
+    client.answer(CommandFailed(request_id=command.request_id, error=some_error()))
+    live.move_ram(1500)
+    assert live.estimate is None
+
+
+def test_live_curve_is_not_asked_for_without_a_model(session: Session) -> None:
+    assert not session.budgets.curve_of_loaded(PlanKind.EXACT, lambda _: None)

@@ -2,6 +2,7 @@
 
 from pytestqt.qtbot import QtBot
 
+from app.state.candidate import Candidate
 from app.state.library import LibraryState
 from app.state.session import Session
 from app.state.settings import SettingsState
@@ -9,6 +10,7 @@ from app.state.stages import Stage
 from runtime.protocol.chat import ChatMessage, FinishReason, Role, SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
+    BudgetsPlanned,
     CancelAccepted,
     CancelRequest,
     CommandFailed,
@@ -20,6 +22,7 @@ from runtime.protocol.messages import (
     LoadModel,
     MachineDescribed,
     ModelInspected,
+    PlanBudgets,
     PlanModel,
     Reply,
     StartGeneration,
@@ -32,6 +35,7 @@ from tests.support.session_replies import answer_inspect, answer_load, answer_pl
 from tests.support.unnarrowed import now
 from tests.support.window_values import (
     FOLDER,
+    some_curve,
     some_error,
     some_machine,
     some_plan,
@@ -39,6 +43,12 @@ from tests.support.window_values import (
     some_sample,
     some_stats,
 )
+
+
+def candidate_of(session: Session) -> Candidate:
+    candidate = session.candidate
+    assert candidate is not None
+    return candidate
 
 
 class TestStart:
@@ -88,6 +98,41 @@ class TestCandidate:
         open_session.choose_plan(PlanKind.EIGHT_BIT)
         assert open_session.candidate is not None
         assert open_session.candidate.chosen_plan == candidate.plans[1]
+
+    def test_curve_of_the_chosen_kind_is_asked_for_once_and_kept(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        plan_candidate(open_session, client, some_plan(), some_plan(PlanKind.EIGHT_BIT))
+        first = client.last(PlanBudgets)
+        assert (first.folder, first.kind) == (FOLDER, PlanKind.EXACT)
+        open_session.choose_plan(PlanKind.EIGHT_BIT)
+        second = client.last(PlanBudgets)
+        assert second.kind is PlanKind.EIGHT_BIT
+        # The answer to what is not wanted any more is not taken.
+        client.answer(BudgetsPlanned(request_id=first.request_id, curve=some_curve()))
+        assert candidate_of(open_session).curve is None
+        curve = some_curve(PlanKind.EIGHT_BIT)
+        client.answer(BudgetsPlanned(request_id=second.request_id, curve=curve))
+        assert candidate_of(open_session).curve == curve
+        open_session.budgets.set_ram(1 << 30)
+        answer_plan(client, some_plan(), some_plan(PlanKind.EIGHT_BIT))
+        assert client.count(PlanBudgets) == 2
+        assert candidate_of(open_session).curve == curve
+        open_session.budgets.set_context(1024)
+        answer_plan(client, some_plan(), some_plan(PlanKind.EIGHT_BIT))
+        assert client.last(PlanBudgets).context_tokens == 1024
+
+    def test_curve_that_cannot_be_had_is_done_without(
+        self, open_session: Session, client: FakeClient
+    ) -> None:
+        plan_candidate(open_session, client)
+        command = client.last(PlanBudgets)
+        client.answer(CommandFailed(request_id=command.request_id, error=some_error()))
+        assert candidate_of(open_session).curve is None
+        assert candidate_of(open_session).error is None
+        open_session.close_candidate()
+        client.answer(BudgetsPlanned(request_id=command.request_id, curve=some_curve()))
+        assert now(open_session.candidate) is None
 
     def test_choice_without_a_plan_changes_nothing(
         self, open_session: Session, client: FakeClient

@@ -13,7 +13,15 @@ from app.views.budget_card import BudgetCard
 from app.views.candidate_view import CandidateView
 from app.views.live_budget_card import LiveBudgetCard
 from app.views.pieces import label
-from runtime.protocol.messages import BudgetsSet, CommandFailed, PlanModel, SetBudgets
+from runtime.protocol.messages import (
+    BudgetsPlanned,
+    BudgetsSet,
+    CommandFailed,
+    PlanBudgets,
+    PlanModel,
+    SetBudgets,
+)
+from runtime.protocol.plan import BudgetCurve
 from runtime.protocol.values import Budgets
 from tests.gui.text.test_units import plain
 from tests.support.monitor_stage import (
@@ -25,7 +33,7 @@ from tests.support.monitor_stage import (
     plan_with_device,
 )
 from tests.support.session_replies import answer_plan
-from tests.support.window_values import some_error, some_machine, some_plan
+from tests.support.window_values import some_curve, some_error, some_machine, some_plan
 
 
 @pytest.fixture
@@ -144,6 +152,50 @@ def test_card_moved_slider_plans_and_automatic_gives_it_back(
     with qtbot.waitSignal(card.vram_changed) as fixed:
         card.vram.automatic.click()
     assert fixed.args == [DEVICE, slider.chosen_bytes()]
+
+
+def test_card_says_what_to_expect_while_the_plan_is_made(card: BudgetCard) -> None:
+    plan, curve = plan_with_device(), curve_of_device()
+    card.show_vram(plan, machine_with_device().devices[0], None)
+    card.show_effect(plan, None, is_planning=False)
+    exact = plain(card.effect())
+    assert exact.startswith("Experts: 31 % in VRAM (simulated)")
+    slider = card.vram.slider
+    QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(0, 12))
+    assert plain(card.effect()) == exact
+    card.show_effect(plan, curve, is_planning=True)
+    expected = plain(card.effect())
+    assert expected.startswith("Experts: ")
+    assert expected != exact
+    assert "VRAM" not in expected
+    QTest.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(slider.width() - 1, 12))
+    assert "50 % in VRAM (simulated)" in plain(card.effect())
+    card.show_effect(plan, curve, is_planning=False)
+    assert plain(card.effect()) == exact
+    nothing = msgspec.structs.replace(curve, context_tokens=[0] * 6)
+    card.show_effect(plan, nothing, is_planning=True)
+    assert plain(card.effect()) == exact
+
+
+def curve_of_device() -> BudgetCurve:
+    """Return a curve over 0, 4 and 8 GiB of VRAM and 6 and 12 GiB of RAM."""
+    return msgspec.structs.replace(
+        some_curve(plan_with_device().kind, DEVICE),
+        vram_budgets=[0, 4 * GIB, 8 * GIB],
+        ram_budgets=[6 * GIB, 12 * GIB],
+        automatic_vram=8 * GIB,
+        automatic_ram=[12 * GIB, 9 * GIB, 6 * GIB],
+    )
+
+
+def test_live_card_says_what_to_expect_until_the_plan_comes(
+    live_card: LiveBudgetCard, stage: MonitorStage
+) -> None:
+    curve = curve_of_device()
+    for command in [each for each in stage.client.sent if isinstance(each, PlanBudgets)]:
+        stage.client.answer(BudgetsPlanned(request_id=command.request_id, curve=curve))
+    stage.monitor.live.move_vram(DEVICE, 8 * GIB)
+    assert plain(live_card.effect()).startswith("Experts: 50 % in VRAM (simulated)")
 
 
 def test_card_ram_and_context_are_chosen(card: BudgetCard, qtbot: QtBot) -> None:

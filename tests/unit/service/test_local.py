@@ -153,6 +153,13 @@ def test_planning_of_a_folder_without_a_model_has_its_problem_and_no_plans(
     assert (planned.plans, planned.recommended) == ([], None)
 
 
+def test_planning_of_a_model_has_a_curve_and_of_no_model_none(house: House, tmp_path: Path) -> None:
+    curve = house.planning.curve(str(house.model), PlanKind.EXACT, 0)
+    assert curve is not None
+    assert min(curve.context_tokens[-1:]) > 0
+    assert house.planning.curve(str(tmp_path / "none"), PlanKind.EXACT, 0) is None
+
+
 def test_planning_describes_the_drives_and_names_the_kernels(house: House) -> None:
     machine = house.planning.describe([str(house.model)])
     assert len(machine.drives) == 1

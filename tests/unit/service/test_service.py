@@ -9,6 +9,7 @@ from runtime.engine.script import Fault, FaultKind, FaultPlace, Script
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode, Severity
 from runtime.protocol.messages import (
+    BudgetsPlanned,
     CancelAccepted,
     CancelRequest,
     CommandFailed,
@@ -25,6 +26,7 @@ from runtime.protocol.messages import (
     ModelPlanned,
     ModelPrepared,
     OpenSession,
+    PlanBudgets,
     PlanModel,
     PrepareCancelled,
     PrepareModel,
@@ -277,6 +279,13 @@ def test_service_plan_below_the_smallest_budget_names_what_is_needed(tmp_path: P
     assert problem is not None
     assert problem.code is ErrorCode.RAM_BUDGET_TOO_SMALL
     assert problem.parameters["needed_bytes"] == closing.plans[0].min_ram_bytes
+    assert scripted.service.close()
+
+
+def test_service_answers_what_many_budgets_would_do(tmp_path: Path) -> None:
+    scripted = ScriptedService()
+    scripted.service.handle(PlanBudgets(request_id=1, folder=str(tmp_path), kind=PlanKind.EXACT))
+    assert scripted.wait_until_closed(1) == BudgetsPlanned(request_id=1, curve=None)
     assert scripted.service.close()
 
 
