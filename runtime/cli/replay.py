@@ -4,14 +4,14 @@ import argparse
 from collections.abc import Sequence
 
 from runtime.cli.failure import print_json
+from runtime.cli.replay_sizes import invalid, record_bytes_of, total_slots
 from runtime.cli.replay_timing import print_timings, timing_row
-from runtime.errors import LarderError
 from runtime.hardware.machine import describe_machine
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
-from runtime.protocol.errors import ErrorCode
-from runtime.simulate.gap import BASE, BOUND, Judgement, judge, slots_of_share
+from runtime.simulate.gap import BASE, BOUND, Judgement, judge
 from runtime.simulate.hygiene import complaints
 from runtime.simulate.machine import MachineCosts, costs_of
+from runtime.simulate.records import LayerBytes, sizes_of
 from runtime.simulate.replay import Entry
 from runtime.simulate.timing import Load, Timing, time_replay
 from runtime.simulate.trace import Trace
@@ -24,18 +24,20 @@ _SHOWN = (BASE, DEFAULT_POLICY, BOUND)
 
 def replay(options: argparse.Namespace) -> int:
     """Judge the chosen policies on each trace and print a table."""
-    for name in ("record_bytes", "tokens", "layer_stride", "layer_bytes"):
+    for name in ("tokens", "layer_stride", "layer_bytes"):
         value = getattr(options, name)
         least = 0 if name == "layer_bytes" else 1
         if value is not None and value < least:
-            raise _invalid(name.replace("_", "-"), str(value), f"a number from {least}")
+            raise invalid(name.replace("_", "-"), str(value), f"a number from {least}")
     costs = None if options.machine is None else _costs(options)
     found: list[dict[str, object]] = []
     for folder in options.traces:
-        trace = read_trace(folder).part(options.tokens, options.layer_stride)
+        whole = read_trace(folder)
+        record_bytes = record_bytes_of(options.record_bytes, whole, options.layer_stride)
+        trace = whole.part(options.tokens, options.layer_stride)
         for text in options.slots or ("12.5%", "25%", "50%"):
-            judged = _judge(trace, text, options)
-            timed = [] if costs is None else _time(trace, judged, costs, options)
+            judged = _judge(trace, text, record_bytes, options)
+            timed = [] if costs is None else _time(trace, judged, costs, record_bytes, options)
             rows = [_row(item, text) for item in judged]
             for row, timing in zip(rows, timed, strict=False):
                 row["timing"] = timing_row(timing)
@@ -51,39 +53,38 @@ def replay(options: argparse.Namespace) -> int:
     return 0
 
 
-def _judge(trace: Trace, slots: str, options: argparse.Namespace) -> list[Judgement]:
+def _judge(
+    trace: Trace, slots: str, record_bytes: Sequence[LayerBytes], options: argparse.Namespace
+) -> list[Judgement]:
     names = options.policy or _SHOWN
     for name in names:
         if name not in POLICIES:
-            raise _invalid("policy", name, f"one of {', '.join(POLICIES)}")
+            raise invalid("policy", name, f"one of {', '.join(POLICIES)}")
     kinds = [POLICIES[name] for name in names]
     entry = Entry(options.entry)
-    return judge(
-        trace,
-        kinds,
-        _total_slots(trace, slots, entry),
-        entry,
-        [options.record_bytes] * trace.num_layers,
-    )
+    total = total_slots(trace, slots, entry, sizes_of(trace, record_bytes))
+    return judge(trace, kinds, total, entry, record_bytes)
 
 
 def _costs(options: argparse.Namespace) -> MachineCosts:
     """Return the costs of the PC that the profile pretends; it is named in the environment."""
     if options.entry != Entry.OPTIONAL:
-        raise _invalid("entry", options.entry, f"{Entry.OPTIONAL} with --machine")
+        raise invalid("entry", options.entry, f"{Entry.OPTIONAL} with --machine")
     folder = str(options.traces[0])
     return costs_of(describe_machine([folder]), folder)
 
 
 def _time(
-    trace: Trace, judged: Sequence[Judgement], costs: MachineCosts, options: argparse.Namespace
+    trace: Trace,
+    judged: Sequence[Judgement],
+    costs: MachineCosts,
+    record_bytes: Sequence[LayerBytes],
+    options: argparse.Namespace,
 ) -> list[Timing]:
     """Let the time of the judged policies pass."""
-    load = Load(
-        record_bytes=options.record_bytes, layer_bytes=options.layer_bytes, row_bytes=_ROW_BYTES
-    )
+    load = Load(record_bytes=record_bytes, layer_bytes=options.layer_bytes, row_bytes=_ROW_BYTES)
     if options.hints and trace.hints is None:
-        raise _invalid("hints", trace.name, "a trace that holds hints, all layers taken")
+        raise invalid("hints", trace.name, "a trace that holds hints, all layers taken")
     return [
         time_replay(
             trace,
@@ -95,26 +96,6 @@ def _time(
         )
         for item in judged
     ]
-
-
-def _total_slots(trace: Trace, text: str, entry: Entry) -> int:
-    """Return the slots of all layers that a person asked for."""
-    least = trace.top_k if entry is Entry.REQUIRED else 1
-    expected = f"{least} to {trace.num_experts}, or a share such as 25%"
-    try:
-        if text.endswith("%"):
-            total = slots_of_share(trace, float(text[:-1]) / 100)
-        else:
-            total = int(text) * trace.num_layers
-    except (ValueError, OverflowError) as error:
-        raise _invalid("slots", text, expected) from error
-    if not least <= total // trace.num_layers <= trace.num_experts:
-        raise _invalid("slots", text, expected)
-    return total
-
-
-def _invalid(name: str, found: str, expected: str) -> LarderError:
-    return LarderError(ErrorCode.SETTING_INVALID, name=name, found=found, expected=expected)
 
 
 def _row(judged: Judgement, slots: str) -> dict[str, object]:

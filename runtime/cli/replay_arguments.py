@@ -16,7 +16,7 @@ def add_replay(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--slots",
         action="append",
         metavar="N",
-        help="slots per layer, or a share of all experts such as 25%%; may be repeated",
+        help="slots per layer, a share such as 25%%, or a size such as 4GiB; may be repeated",
     )
     parser.add_argument(
         "--entry",
@@ -24,7 +24,12 @@ def add_replay(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         default="optional",
         help="whether a missed expert takes a slot always, or as the policy says",
     )
-    parser.add_argument("--record-bytes", type=int, default=1, metavar="N", help="of one expert")
+    parser.add_argument(
+        "--record-bytes",
+        default="1",
+        metavar="N",
+        help="of one expert; of the experts of each layer, with commas; or a JSON file of sizes",
+    )
     parser.add_argument(
         "--machine",
         type=Path,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from runtime.policy.catalogue import POLICIES, PolicyKind
 from runtime.policy.split import even_split
+from runtime.simulate.records import LayerBytes
 from runtime.simulate.replay import Entry, Replay, replay
 from runtime.simulate.trace import Trace
 
@@ -40,7 +41,7 @@ def judge(
     kinds: Sequence[PolicyKind],
     total_slots: int,
     entry: Entry = Entry.OPTIONAL,
-    record_bytes: Sequence[int] | None = None,
+    record_bytes: Sequence[LayerBytes] | None = None,
 ) -> list[Judgement]:
     """Replay kinds of policies, each beginning with evenly split slots."""
     slots = even_split(trace.num_layers, total_slots, trace.num_experts)

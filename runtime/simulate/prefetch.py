@@ -26,7 +26,8 @@ class HintLane:
     What was guessed for a layer is kept in a buffer until the layer asks for its experts.
     """
 
-    def __init__(self, drive: Drive, record_bytes: int) -> None:
+    def __init__(self, drive: Drive, record_bytes: Sequence[Sequence[int]]) -> None:
+        """Take the bytes of each expert of each layer."""
         self._drive = drive
         self._record_bytes = record_bytes
         self._layer = -1
@@ -59,7 +60,7 @@ class HintLane:
                 else:
                     self._late += 1
             else:
-                arrivals[expert] = self._drive.read(at_s, self._record_bytes)
+                arrivals[expert] = self._drive.read(at_s, self._record_bytes[layer][expert])
         self._wasted += sum(expert not in arrivals for expert in self._reading)
         self._overtaken += len(self._waiting)
         self._reading = {}
@@ -73,4 +74,5 @@ class HintLane:
             if begin_s >= until_s:
                 return
             expert = self._waiting.pop(0)
-            self._reading[expert] = self._drive.read(begin_s, self._record_bytes)
+            size_bytes = self._record_bytes[self._layer][expert]
+            self._reading[expert] = self._drive.read(begin_s, size_bytes)

@@ -11,6 +11,7 @@ from runtime.policy.score import LayerPosition
 from runtime.policy.split import split_by_gain
 from runtime.simulate.curves import lru_hits
 from runtime.simulate.hygiene import uses
+from runtime.simulate.records import LayerBytes, sizes_of
 from runtime.simulate.trace import MAX_SCORE, Trace
 
 
@@ -43,8 +44,11 @@ class Replay:
     entry: Entry
     slots: tuple[int, ...]
     """Slots of each layer at the beginning."""
-    record_bytes: tuple[int, ...]
     layers: tuple[LayerCounts, ...]
+    needed_bytes: tuple[int, ...]
+    """Of all needs of each layer."""
+    missed_bytes: tuple[int, ...]
+    """Of those that were not resident."""
 
     @property
     def hits(self) -> int:
@@ -69,14 +73,12 @@ class Replay:
     @property
     def hit_bytes(self) -> int:
         """Bytes of needs that were resident."""
-        pairs = zip(self.layers, self.record_bytes, strict=True)
-        return sum(layer.hits * size for layer, size in pairs)
+        return sum(self.needed_bytes) - self.miss_bytes
 
     @property
     def miss_bytes(self) -> int:
         """Bytes of needs that were not."""
-        pairs = zip(self.layers, self.record_bytes, strict=True)
-        return sum(layer.misses * size for layer, size in pairs)
+        return sum(self.missed_bytes)
 
 
 def replay(
@@ -84,17 +86,17 @@ def replay(
     kind: PolicyKind,
     slots: Sequence[int],
     entry: Entry = Entry.OPTIONAL,
-    record_bytes: Sequence[int] | None = None,
+    record_bytes: Sequence[LayerBytes] | None = None,
     profile: Trace | None = None,
 ) -> Replay:
     """Run a kind of policy over a trace, beginning with empty slots.
 
-    ``record_bytes`` are the bytes of one expert of each layer; layers exchange slots only with
-    others of the same size. A static policy takes its list from ``profile``, else from the trace.
+    ``record_bytes`` are the bytes of the experts of each layer; layers exchange slots only with
+    others of the same slots. A static policy takes its list from ``profile``, else from the trace.
     """
-    sizes = tuple(record_bytes) if record_bytes is not None else (1,) * trace.num_layers
-    if len(slots) != trace.num_layers or len(sizes) != trace.num_layers:
-        raise ValueError(f"slots and sizes of {trace.num_layers} layers")
+    sizes = sizes_of(trace, record_bytes)
+    if len(slots) != trace.num_layers:
+        raise ValueError(f"slots of {len(slots)} layers, and {trace.num_layers} are replayed")
     if entry is Entry.REQUIRED and min(slots) < trace.top_k:
         raise ValueError(f"{min(slots)} slots, and a token needs {trace.top_k}")
     if kind.is_split_by_gain:
@@ -103,7 +105,8 @@ def replay(
     rows = [trace.rows(layer) for layer in range(trace.num_layers)]
     policies = policies_of(trace, kind, slots, rows, profile)
     found = [LayerCounts()] * trace.num_layers
-    for group in _groups(sizes) if kind.is_shared else [range(trace.num_layers)]:
+    missed_bytes = [0] * trace.num_layers
+    for group in sizes.groups() if kind.is_shared else [range(trace.num_layers)]:
         keeper = SlotKeeper(
             [policies[layer] for layer in group],
             [slots[layer] for layer in group],
@@ -113,9 +116,18 @@ def replay(
         )
         foreteller = kind.foreteller and kind.foreteller([policies[layer] for layer in group])
         done = _replay_group(keeper, trace.only_layers(group), entry, foreteller)
-        for layer, layer_counts in zip(group, done, strict=True):
+        for layer, (layer_counts, missed) in zip(group, done, strict=True):
             found[layer] = layer_counts
-    result = Replay(trace.name, kind.name, entry, tuple(slots), sizes, tuple(found))
+            missed_bytes[layer] = sizes.bytes_of(layer, missed)
+    result = Replay(
+        trace=trace.name,
+        policy=kind.name,
+        entry=entry,
+        slots=tuple(slots),
+        layers=tuple(found),
+        needed_bytes=sizes.needed(trace),
+        missed_bytes=tuple(missed_bytes),
+    )
     _check(result, trace)
     return result
 
@@ -156,28 +168,23 @@ def tell_needs(keeper: SlotKeeper, foreteller: Foreteller | None, trace: Trace, 
             keeper.weigh(layer, row, weights[layer])
 
 
-def _groups(sizes: Sequence[int]) -> list[list[int]]:
-    """Return the layers that may exchange slots: those whose experts are of one size."""
-    return [
-        [layer for layer, other in enumerate(sizes) if other == size] for size in sorted(set(sizes))
-    ]
-
-
 def _replay_group(
     keeper: SlotKeeper, trace: Trace, entry: Entry, foreteller: Foreteller | None
-) -> list[LayerCounts]:
-    """Run over a trace token by token."""
+) -> list[tuple[LayerCounts, list[int]]]:
+    """Run over a trace token by token; return what happened, and the misses of each expert."""
     is_required = entry is Entry.REQUIRED
     num_layers = trace.num_layers
-    misses, entered, left = [0] * num_layers, [0] * num_layers, [0] * num_layers
+    entered, left = [0] * num_layers, [0] * num_layers
+    missed = [[0] * trace.num_experts for _ in range(num_layers)]
     for now, token in enumerate(trace.ids):
         tell_needs(keeper, foreteller, trace, now)
         for layer, row in enumerate(token.tolist()):
             missing = keeper.begin(layer, row, now)
             if missing:
-                misses[layer] += len(missing)
+                misses = missed[layer]
                 locked: Sequence[int] = row if is_required else ()
                 for expert in missing:
+                    misses[expert] += 1
                     admission = keeper.admit(layer, expert, now, locked, is_required=is_required)
                     if admission is not None:
                         entered[layer] += 1
@@ -186,16 +193,15 @@ def _replay_group(
             keeper.end(layer, now, is_changed=bool(missing))
     keeper.check()
     num_needs = trace.num_tokens * trace.top_k
-    return [
-        LayerCounts(
-            num_needs - misses[layer],
-            misses[layer],
-            entered[layer],
-            left[layer],
-            len(keeper.residents(layer)),
+    found = []
+    for layer, misses in enumerate(missed):
+        num_misses = sum(misses)
+        num_resident = len(keeper.residents(layer))
+        counts = LayerCounts(
+            num_needs - num_misses, num_misses, entered[layer], left[layer], num_resident
         )
-        for layer in range(num_layers)
-    ]
+        found.append((counts, misses))
+    return found
 
 
 def _check(result: Replay, trace: Trace) -> None:
@@ -208,4 +214,9 @@ def _check(result: Replay, trace: Trace) -> None:
         if result.entry is Entry.REQUIRED:
             assert layer.entered == layer.misses
     assert sum(layer.num_resident for layer in result.layers) <= sum(result.slots)
-    assert result.hit_bytes + result.miss_bytes == num_needs * sum(result.record_bytes)
+    for needed, missed, layer in zip(
+        result.needed_bytes, result.missed_bytes, result.layers, strict=True
+    ):
+        assert 0 <= missed <= needed
+        assert (missed == needed) == (layer.misses == num_needs)
+        assert (missed == 0) == (layer.misses == 0)

@@ -2,11 +2,13 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from runtime.policy.catalogue import PolicyKind
+from runtime.policy.catalogue import Foreteller, PolicyKind
 from runtime.policy.keeper import SlotKeeper
 from runtime.simulate.machine import MachineCosts
 from runtime.simulate.prefetch import HintLane, HintOutcomes
+from runtime.simulate.records import LayerBytes, sizes_of
 from runtime.simulate.replay import policies_of, tell_needs
 from runtime.simulate.resources import Drive, Server
 from runtime.simulate.trace import Trace
@@ -16,8 +18,8 @@ from runtime.simulate.trace import Trace
 class Load:
     """What the model of a trace moves, in bytes."""
 
-    record_bytes: int
-    """Of one expert."""
+    record_bytes: int | Sequence[LayerBytes]
+    """Of one expert, the same for all or of each layer."""
     layer_bytes: int = 0
     """Of the dense part of one layer."""
     row_bytes: int = 0
@@ -69,6 +71,15 @@ def time_replay(
     return _Run(trace, kind, slots, costs, load).run(follows_hints=follows_hints)
 
 
+class _Group(NamedTuple):
+    """Layers that may exchange slots, and who decides for them."""
+
+    layers: Sequence[int]
+    trace: Trace
+    keeper: SlotKeeper
+    foreteller: Foreteller | None
+
+
 class _Run:
     """One replay with its clock."""
 
@@ -85,19 +96,36 @@ class _Run:
         self._costs = costs
         self._load = load
         self._rows = [trace.rows(layer) for layer in range(trace.num_layers)]
-        policies = policies_of(trace, kind, slots, self._rows)
-        self._foreteller = kind.foreteller and kind.foreteller(policies)
-        self._keeper = SlotKeeper(
-            policies,
-            slots,
-            is_shared=kind.is_shared,
-            max_age_steps=kind.max_age_steps,
+        given = load.record_bytes
+        self._sizes = sizes_of(
+            trace, [given] * trace.num_layers if isinstance(given, int) else given
         )
+        policies = policies_of(trace, kind, slots, self._rows)
+        whole = [list(range(trace.num_layers))]
+        self._groups = [
+            _Group(
+                layers,
+                trace.only_layers(layers),
+                SlotKeeper(
+                    [policies[layer] for layer in layers],
+                    [slots[layer] for layer in layers],
+                    is_shared=kind.is_shared,
+                    max_age_steps=kind.max_age_steps,
+                ),
+                kind.foreteller and kind.foreteller([policies[layer] for layer in layers]),
+            )
+            for layers in (self._sizes.groups() if kind.is_shared else whole)
+        ]
+        self._places = {
+            layer: (group.keeper, index)
+            for group in self._groups
+            for index, layer in enumerate(group.layers)
+        }
         self._processor = Server(costs.expert)
         self._dense = Server(costs.dense)
         self._link = None if costs.link is None else Server(costs.link)
         self._drive = Drive(costs.drive, costs.drive_depth)
-        self._lane = HintLane(self._drive, load.record_bytes)
+        self._lane = HintLane(self._drive, self._sizes.layers)
         self._now_s = 0.0
         self._wait_s = 0.0
         self._misses = 0
@@ -106,12 +134,14 @@ class _Run:
         """Run all tokens."""
         trace = self._trace
         for token in range(trace.num_tokens):
-            tell_needs(self._keeper, self._foreteller, trace, token)
+            for group in self._groups:
+                tell_needs(group.keeper, group.foreteller, group.trace, token)
             for layer in range(trace.num_layers):
                 self._now_s = self._dense.work(self._now_s, self._load.layer_bytes)
                 self._step(layer, self._rows[layer][token], token, follows_hints=follows_hints)
             self._now_s += self._costs.token_s
-        self._keeper.check()
+        for group in self._groups:
+            group.keeper.check()
         num_needs = trace.num_tokens * trace.num_layers * trace.top_k
         has_device = self._link is not None
         return Timing(
@@ -131,13 +161,15 @@ class _Run:
 
     def _step(self, layer: int, row: Sequence[int], token: int, *, follows_hints: bool) -> None:
         """Compute the experts of one token in one layer."""
-        missing = self._keeper.begin(layer, row, token)
+        keeper, place = self._places[layer]
+        missing = keeper.begin(place, row, token)
         self._misses += len(missing)
         arrivals = self._lane.demand(layer, sorted(missing), self._now_s)
         following = layer + 1
         hints = self._trace.hints
         if follows_hints and hints is not None and following < self._trace.num_layers:
-            resident = self._keeper.residents(following)
+            next_keeper, next_place = self._places[following]
+            resident = next_keeper.residents(next_place)
             guessed = hints[token, following].tolist()
             self._lane.hint(following, [e for e in guessed if e not in resident], self._now_s)
         if self._link is not None:
@@ -146,9 +178,9 @@ class _Run:
             arrived_s = arrivals.get(expert, self._now_s)
             self._wait_s += max(0.0, arrived_s - self._now_s)
             begin_s = max(self._now_s, arrived_s)
-            self._now_s = self._processor.work(begin_s, self._load.record_bytes)
+            self._now_s = self._processor.work(begin_s, self._sizes.layers[layer][expert])
         if self._link is not None:
             self._now_s = self._link.work(self._now_s, self._load.row_bytes)
         for expert in missing:
-            self._keeper.admit(layer, expert, token)
-        self._keeper.end(layer, token, is_changed=bool(missing))
+            keeper.admit(place, expert, token)
+        keeper.end(place, token, is_changed=bool(missing))

@@ -57,7 +57,15 @@ def test_replay_of_a_doubtful_trace_says_so(
         ["--slots", "inf%"],
         ["--slots", "1", "--entry", "required"],
         ["--policy", "best"],
+        ["--slots", "1B"],
+        ["--slots", "0.1MiB", "--record-bytes", "1000000"],
+        ["--slots", "nanGiB"],
         ["--tokens", "0"],
+        ["--record-bytes", "0"],
+        ["--record-bytes", "-7"],
+        ["--record-bytes", "1,2"],
+        ["--record-bytes", "1,2,x"],
+        ["--record-bytes", "99999999999999999999"],
     ],
 )
 def test_replay_of_what_cannot_be_names_the_setting(
@@ -65,8 +73,45 @@ def test_replay_of_what_cannot_be_names_the_setting(
 ) -> None:
     assert main(["replay", str(folder), *asked]) != 0
 
-    name = asked[-2].removeprefix("--") if "--entry" not in asked else "slots"
+    name = asked[0].removeprefix("--")
     assert f"The setting {name} is" in capsys.readouterr().err
+
+
+def test_replay_with_sizes_of_layers_and_experts_counts_their_bytes(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def rows(*asked: str) -> list[dict[str, int]]:
+        assert main(["replay", str(folder), "--policy", "lru", *asked, "--json"]) == 0
+        found: list[dict[str, int]] = json.loads(capsys.readouterr().out)["replays"]
+        return found
+
+    sizes = tmp_path / "sizes.json"
+    sizes.write_text(json.dumps([7, 11, [13] * 16]))
+    (plain,) = rows("--slots", "4", "--record-bytes", "1")
+    (by_layer,) = rows("--slots", "4", "--record-bytes", "7,11,13")
+    (from_file,) = rows("--slots", "4", "--record-bytes", str(sizes))
+    (strided,) = rows("--slots", "4", "--record-bytes", str(sizes), "--layer-stride", "2")
+    # 16 experts of 1 MiB in three layers: 12 MiB are four slots for each.
+    (by_size,) = rows("--slots", "12.5MiB", "--record-bytes", str(1 << 20))
+
+    assert by_layer["miss_bytes"] == from_file["miss_bytes"] > 7 * plain["misses"]
+    assert from_file["hit_bytes"] + from_file["miss_bytes"] == 600 * (7 + 11 + 13)
+    assert strided["hit_bytes"] + strided["miss_bytes"] == 600 * (7 + 13)
+    assert by_size["total_slots"] == plain["total_slots"] == 12
+    assert by_size["misses"] == plain["misses"]
+
+
+@pytest.mark.parametrize("text", ["{}", "[1, 2.5, 3]", "[[1], 2"])
+def test_replay_with_a_file_that_holds_no_sizes_names_it(
+    folder: Path, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = tmp_path / "sizes.json"
+    sizes.write_text(text)
+
+    assert main(["replay", str(folder), "--record-bytes", str(sizes)]) != 0
+    assert "sizes.json cannot be read" in capsys.readouterr().err
+    assert main(["replay", str(folder), "--record-bytes", str(tmp_path / "none.json")]) != 0
+    assert "none.json cannot be read" in capsys.readouterr().err
 
 
 def test_replay_of_no_trace_names_the_file(

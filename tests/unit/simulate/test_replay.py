@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from runtime.policy.catalogue import POLICIES
 from runtime.simulate.curves import lru_hits
 from runtime.simulate.gap import judge, slots_of_share
+from runtime.simulate.records import LayerBytes
 from runtime.simulate.replay import Entry, replay
 from tests.support.traces import sticky_trace, trace_of
 
@@ -95,6 +96,57 @@ def test_replay_mixed_record_sizes_exchange_slots_within_a_size_only() -> None:
         assert sum(layer.num_resident for layer in pair.layers) <= 8
 
 
+@given(
+    rows=st.lists(
+        st.lists(st.integers(0, 7), min_size=3, max_size=3, unique=True), min_size=1, max_size=30
+    ),
+    sizes=st.lists(st.integers(1, 10**12), min_size=8, max_size=8),
+    num_slots=st.integers(3, 8),
+)
+def test_replay_sizes_of_each_expert_count_their_own_bytes(
+    rows: list[list[int]], sizes: list[int], num_slots: int
+) -> None:
+    trace = trace_of([[row] for row in rows], 8)
+
+    result = replay(trace, POLICIES["lru"], [num_slots], record_bytes=[sizes])
+
+    order: list[int] = []
+    missed = 0
+    for row in rows:
+        here = [expert for expert in row if expert in order]
+        others = [expert for expert in row if expert not in here]
+        missed += sum(sizes[expert] for expert in others)
+        order = [expert for expert in order if expert not in row] + here + others
+        order = order[-num_slots:]
+    assert result.miss_bytes == missed
+    assert result.hit_bytes + missed == sum(sizes[expert] for row in rows for expert in row)
+
+
+def test_replay_layers_of_slots_of_one_size_exchange_them_whatever_their_smaller_records() -> None:
+    kind = POLICIES["expected-shared"]
+    ones = [1] * TRACE.num_experts
+
+    mixed = replay(
+        TRACE, kind, [4] * 4, record_bytes=[[100, *ones[1:]]] * 2 + [[*ones[1:], 100]] * 2
+    )
+
+    assert mixed.layers == replay(TRACE, kind, [4] * 4).layers
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reason"),
+    [
+        ([1, 1, 1], "sizes of 3 layers, and 4 are replayed"),
+        ([1, 1, 1, [1, 2]], "2 sizes in a layer of 16 experts"),
+        ([1, 1, 1, 0], "0 to 0 bytes of an expert"),
+        ([1, 1, 1, [*[3] * 15, -1]], "-1 to 3 bytes of an expert"),
+    ],
+)
+def test_replay_sizes_that_do_not_fit_are_refused(sizes: list[LayerBytes], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        replay(TRACE, POLICIES["lru"], [4] * 4, record_bytes=sizes)
+
+
 def test_replay_shared_slots_beat_even_ones_where_layers_differ() -> None:
     still = [[[0, 1], [token % 8, (token + 1) % 8]] for token in range(200)]
     trace = trace_of(still, 8)
@@ -153,7 +205,7 @@ def test_replay_policy_that_cannot_rank_is_refused_shared_slots() -> None:
 
 
 def test_replay_wrong_slots_are_refused() -> None:
-    with pytest.raises(ValueError, match="4 layers"):
+    with pytest.raises(ValueError, match="slots of 1 layers, and 4 are"):
         replay(TRACE, POLICIES["lru"], [4])
     with pytest.raises(ValueError, match="1 slots, and a token needs 2"):
         replay(TRACE, POLICIES["lru"], [1] * 4, Entry.REQUIRED)

@@ -11,6 +11,7 @@ from runtime.policy.catalogue import POLICIES
 from runtime.protocol.machine import DeviceReport, MachineReport, Measured
 from runtime.simulate.machine import MachineCosts, costs_of
 from runtime.simulate.prefetch import HintLane, HintOutcomes
+from runtime.simulate.records import LayerBytes
 from runtime.simulate.replay import replay
 from runtime.simulate.resources import AffineCost, Drive
 from runtime.simulate.timing import Load, Timing, time_replay
@@ -77,7 +78,7 @@ def test_drive_without_depth_is_refused() -> None:
 
 
 def test_hints_end_as_useful_late_wasted_or_overtaken() -> None:
-    lane = HintLane(Drive(AffineCost(0.0, 1.0), 1), 10)
+    lane = HintLane(Drive(AffineCost(0.0, 1.0), 1), [[10] * 10] * 10)
 
     lane.hint(1, [1, 2, 3, 4], 0.0)
     arrivals = lane.demand(1, [1, 3, 4, 7], 25.0)
@@ -187,3 +188,27 @@ def test_costs_of_a_machine_take_measured_rates_and_its_device() -> None:
     here = time_replay(TRACE, POLICIES["lru"], slots, plain, load)
     assert here.link_s == here.device_s == 0
     assert here.seconds < there.seconds
+
+
+def test_time_of_records_of_many_sizes_is_that_of_their_own_bytes() -> None:
+    trace = trace_of([[[0, 1], [2, 3]]] * 2, 4)
+    sizes = [[100, 200, 1, 1], [1, 1, 300, 400]]
+    one_by_one = dataclasses.replace(COSTS, drive=AffineCost(0.0, 1.0), drive_depth=1)
+
+    timing = time_replay(trace, POLICIES["lru"], [2, 2], one_by_one, Load(record_bytes=sizes))
+
+    assert timing.drive_bytes == 100 + 200 + 300 + 400
+    assert timing.drive_s == pytest.approx(1000)
+    assert timing.compute_s == pytest.approx(2 * 1000 * 0.01 + 4 * 4)
+
+
+@pytest.mark.parametrize("name", ["lru", "expected-shared", "clairvoyant-shared"])
+def test_time_counts_the_misses_of_a_replay_with_mixed_records(name: str) -> None:
+    sizes: list[LayerBytes] = [100, 1, [100, *[50] * 15]]
+    kind = POLICIES[name]
+
+    timing = time_replay(TRACE, kind, [3, 4, 5], COSTS, Load(record_bytes=sizes))
+
+    counted = replay(TRACE, kind, [3, 4, 5], record_bytes=sizes)
+    assert (timing.hits, timing.misses) == (counted.hits, counted.misses)
+    assert timing.drive_bytes == counted.miss_bytes
