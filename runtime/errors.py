@@ -26,6 +26,7 @@ _RUNTIME = frozenset(
     {
         ErrorCode.ENGINE_MISSING,
         ErrorCode.OUT_OF_MEMORY,
+        ErrorCode.DEVICE_LOST,
         ErrorCode.PROTOCOL_MISMATCHED,
         ErrorCode.FRAME_INVALID,
         ErrorCode.RUNTIME_NOT_STARTED,

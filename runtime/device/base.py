@@ -38,7 +38,8 @@ class DeviceArena(Protocol):
     def add(self) -> int:
         """Make one more slot and return its number.
 
-        Raises ``RAM_BUDGET_TOO_SMALL`` (of the device's budget) or ``OUT_OF_MEMORY``.
+        Raises ``RAM_BUDGET_TOO_SMALL`` (of the device's budget), ``VRAM_FULL`` or
+        ``OUT_OF_MEMORY``.
         """
 
     def tensor(self, number: int) -> torch.Tensor:
@@ -98,6 +99,12 @@ class Device(Protocol):
         """Begin to copy host bytes to a part of a device slot; both uint8 and of one length.
 
         The source must stay as it is, and the target be used by nobody, until the event.
+        """
+
+    def send(self, source: torch.Tensor) -> torch.Tensor:
+        """Return a small host tensor on the device, ahead of the copies that are on their way.
+
+        At most one piece of these passes first.
         """
 
     def launch(self, work: Callable[[], T]) -> T:

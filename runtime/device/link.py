@@ -35,7 +35,11 @@ class LinkEvent:
 class Link:
     """Copies in the order in which they were asked for, counted as they pass.
 
-    Threads: ``copy`` and ``close`` belong to the engine thread; any thread may read the count.
+    What is small and urgent does not wait in this queue: whoever moves it tells with ``note`` what
+    has passed.
+
+    Threads: ``copy``, ``note`` and ``close`` belong to the engine thread; any thread may read the
+    count.
     """
 
     def __init__(
@@ -47,11 +51,16 @@ class Link:
         self._thread = ThreadPoolExecutor(1, "device-link")
         self._is_closing = threading.Event()
         self._num_bytes = 0
+        self._num_noted_bytes = 0
 
     @property
     def num_bytes(self) -> int:
         """What was copied so far."""
-        return self._num_bytes
+        return self._num_bytes + self._num_noted_bytes
+
+    def note(self, num_bytes: int) -> None:
+        """Count what has passed beside the queue."""
+        self._num_noted_bytes += num_bytes
 
     def copy(self, source: torch.Tensor, target: torch.Tensor) -> LinkEvent:
         """Begin to copy all bytes of ``source`` to ``target``."""

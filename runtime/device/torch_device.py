@@ -45,7 +45,9 @@ class TorchArena:
             tensor = torch.empty(self._slot_bytes, dtype=torch.uint8, device=self._torch_device)
         except torch.OutOfMemoryError as error:
             self._ledger.give_back(self._kind, self._slot_bytes)
-            raise LarderError(ErrorCode.OUT_OF_MEMORY, detail=str(error)) from error
+            raise LarderError(
+                ErrorCode.VRAM_FULL, detail=str(error), device=str(self._torch_device)
+            ) from error
         number = self._dropped.pop() if self._dropped else len(self._tensors)
         self._tensors[number] = tensor
         return number
@@ -124,6 +126,12 @@ class TorchDevice:
     def copy(self, source: torch.Tensor, target: torch.Tensor) -> LinkEvent:
         """Begin to copy host bytes to a part of a device slot."""
         return self._link.copy(source, target)
+
+    def send(self, source: torch.Tensor) -> torch.Tensor:
+        """Return a small host tensor on the device, in the queue of computations."""
+        target = source.to(self.torch_device)
+        self._link.note(source.nbytes)
+        return target
 
     def launch(self, work: Callable[[], T]) -> T:
         """Put ``work`` into the device's queue; its tensors are ready when they are used there."""

@@ -9,6 +9,7 @@ from runtime.errors import LarderError
 from runtime.kernels.base import Kernels
 from runtime.kernels.native import NativeKernels
 from runtime.kernels.reference import ReferenceKernels
+from runtime.kernels.triton_kernels import TritonKernels, has_triton
 from runtime.native.loader import load_native
 from runtime.protocol.errors import ErrorCode
 
@@ -40,6 +41,16 @@ def choose_kernels(num_threads: int | None = None) -> Kernels:
     module.set_num_threads(num_threads or usable_cores())
     torch.set_num_threads(1)
     return NativeKernels(module)
+
+
+def choose_device_kernels(device: torch.device) -> Kernels:
+    """Return Triton's programs for a card that it drives, if it is installed, else the reference.
+
+    The reference unpacks weights before it multiplies, which moves several times the bytes.
+    """
+    if device.type == "cuda" and has_triton():
+        return TritonKernels()
+    return ReferenceKernels()
 
 
 def usable_cores() -> int:

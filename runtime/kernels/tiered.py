@@ -10,9 +10,9 @@ import torch
 
 from runtime.device.base import Device
 from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, HeadRows, Kernels, RopeTables
+from runtime.kernels.dispatch import choose_device_kernels
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import CPU, Matrix, Slot
-from runtime.kernels.reference import ReferenceKernels
 from runtime.spec.blocks import SILU, Activation, Routing
 from runtime.spec.tensors import ExpertLayout
 from runtime.telemetry.recorder import Counters
@@ -52,14 +52,15 @@ class TieredKernels:
         self._host = host
         self._device = device
         self._shares_memory = device.is_simulated
-        self._kernels: Kernels = host if device.is_simulated else ReferenceKernels()
+        self._kernels = host if device.is_simulated else choose_device_kernels(device.torch_device)
         self._counters = counters
         self._clock = clock
 
     @property
     def name(self) -> str:
         """The kernels of the device and those of the processor."""
-        return f"{self._device.device}+{self._host.name}"
+        own = "" if self._shares_memory else f" {self._kernels.name}"
+        return f"{self._device.device}{own}+{self._host.name}"
 
     @property
     def is_row_invariant(self) -> bool:
@@ -98,6 +99,9 @@ class TieredKernels:
             else:
                 self._send_experts(here, run, out)
             self._counters.compute_s += self._clock() - started_s
+        if here is None and any(is_here for is_here, _ in runs):
+            # What the processor has added lies there already, and takes the link as it would.
+            self._device.send(out)
 
     def _send_experts(self, sent: "_Sent", run: Pairs, out: torch.Tensor) -> None:
         """Compute experts here, one by one, and add on the device what each gives."""
@@ -115,7 +119,7 @@ class TieredKernels:
                 part,
                 sent.style,
             )
-            there, places = part.to(out.device), rows.to(out.device)
+            there, places = self._device.send(part), rows.to(out.device)
             self._device.launch(functools.partial(out.index_add_, 0, places, there))
 
     def linear(

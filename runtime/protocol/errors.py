@@ -64,6 +64,7 @@ class ErrorCode(enum.StrEnum):
     RAM_NOT_FREE = "ram_not_free"
     VRAM_BUDGET_TOO_SMALL = "vram_budget_too_small"
     VRAM_NOT_THERE = "vram_not_there"
+    VRAM_FULL = "vram_full"
     CONTEXT_TOO_LONG = "context_too_long"
     NOT_PREPARED = "not_prepared"
     PLAN_OUTDATED = "plan_outdated"
@@ -83,6 +84,7 @@ class ErrorCode(enum.StrEnum):
     # runtime
     ENGINE_MISSING = "engine_missing"
     OUT_OF_MEMORY = "out_of_memory"
+    DEVICE_LOST = "device_lost"
     PROTOCOL_MISMATCHED = "protocol_mismatched"
     FRAME_INVALID = "frame_invalid"
     RUNTIME_NOT_STARTED = "runtime_not_started"

@@ -130,6 +130,11 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "There is no graphics card {device} in this PC. Choose a card that is listed, or plan"
             " without one."
         ),
+        ErrorCode.VRAM_FULL: (
+            "The graphics card {device} has no memory left, although its experts gave a part back."
+            " Lower the VRAM budget, or close programs that use the card, then load the model"
+            " again."
+        ),
         ErrorCode.CONTEXT_TOO_LONG: (
             "A context of {asked_tokens} tokens is more than this model can use, which is"
             " {max_tokens}. Choose a shorter context."
@@ -198,6 +203,11 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
         ErrorCode.OUT_OF_MEMORY: (
             "The PC had no more memory to give. Close other programs, or lower the RAM budget, then"
             " load the model again."
+        ),
+        ErrorCode.DEVICE_LOST: (
+            "The graphics card {device} does not answer any more, as happens after sleep or a fault"
+            " of its driver. Start the background process again; if the card is not there then,"
+            " the model runs on the processor."
         ),
         ErrorCode.PROTOCOL_MISMATCHED: (
             "The window and its background process are of different versions ({expected} and"

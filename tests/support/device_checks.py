@@ -83,6 +83,16 @@ def check_large_copy_arrives_whole(device: Device) -> None:
     arena.close()
 
 
+def check_small_tensors_are_sent(device: Device) -> None:
+    """A sent tensor lies there with its numbers and is counted."""
+    before = device.num_bytes_copied
+    source = random_rows(2, 64)
+    there = device.send(source)
+    assert there.device.type == device.torch_device.type
+    assert torch.equal(there.cpu(), source)
+    assert device.num_bytes_copied - before == source.nbytes
+
+
 def check_launches_follow_each_other(device: Device) -> None:
     """A launch sees what those before it did."""
     values = torch.ones(4, device=device.torch_device)
@@ -171,6 +181,7 @@ ALL_CHECKS = (
     check_budget_is_never_passed,
     check_copies_arrive_in_order,
     check_large_copy_arrives_whole,
+    check_small_tensors_are_sent,
     check_launches_follow_each_other,
     check_formats_are_the_hosts,
     check_link_is_measured,

@@ -1,5 +1,6 @@
 """The link of a simulated device is as slow as it says, in its own time."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 
 from runtime.device.link_rate import measure_link
 from runtime.device.open import open_device
-from runtime.device.simulated import SimulatedDevice
+from runtime.device.simulated import PIECE_BYTES, SimulatedDevice
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
@@ -79,3 +80,43 @@ def test_open_device_what_is_not_there_is_named(device: str) -> None:
 
     assert refused.value.code is ErrorCode.VRAM_NOT_THERE
     assert refused.value.parameters == {"device": device}
+
+
+class OneMovingPiece:
+    """Time that stands still: one piece of an upload stays on the link; waits are written down."""
+
+    def __init__(self) -> None:
+        self.has_begun = threading.Event()
+        self.gate = threading.Event()
+        self.waits_s: list[float] = []
+
+    def now_s(self) -> float:
+        return 100.0
+
+    def sleep(self, seconds: float) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self.waits_s.append(seconds)
+            return
+        self.has_begun.set()
+        assert self.gate.wait(30)
+
+
+@pytest.mark.parametrize("gb_per_s", [6, 12, 25])
+def test_simulated_link_lets_a_small_tensor_by_after_one_piece(gb_per_s: int) -> None:
+    clock, rate = OneMovingPiece(), gb_per_s * 1e9
+    device = SimulatedDevice("simulated:0", "a card", 32 * MIB, rate, clock)
+    arena = device.arena(MemoryPart.EXPERTS, 1, 16 * MIB)
+    upload = device.copy(torch.ones(16 * MIB, dtype=torch.uint8), arena.tensor(0))
+    assert clock.has_begun.wait(30)
+    row = torch.arange(2048, dtype=torch.float32)
+
+    there = device.send(row)
+
+    assert torch.equal(there, row)
+    (waited_s,) = clock.waits_s
+    assert waited_s <= (PIECE_BYTES + row.nbytes) / rate * 1.001
+    assert not upload.is_done
+    clock.gate.set()
+    upload.wait()
+    assert device.num_bytes_copied == 16 * MIB + row.nbytes
+    device.close()

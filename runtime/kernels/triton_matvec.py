@@ -1,0 +1,188 @@
+"""Products of single rows with packed matrices on a device, as Triton programs.
+
+Weights are unpacked in registers as they are read; see docs/formats.md for where each byte lies.
+Importing this module imports Triton, and compiles nothing.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+from runtime.kernels.matrix import Matrix
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
+
+_Q8, _Q4, _FP4, _Q4A, _Q6, _Q3, _Q2 = (tl.constexpr(number) for number in range(7))
+KINDS = {
+    WeightFormat.Q8_G32: 0,
+    WeightFormat.Q4_G32: 1,
+    WeightFormat.MXFP4: 2,
+    WeightFormat.Q4A_G32: 3,
+    WeightFormat.Q6_G32: 4,
+    WeightFormat.Q3_G16: 5,
+    WeightFormat.Q2_G16: 6,
+}
+"""The formats that are unpacked here; plain numbers are left to torch."""
+_HEAD_BYTES = {3: 32, 4: 32, 5: 32, 6: 32}
+_SCALE_BYTES = {0: 16, 1: 16, 2: 8}
+_VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2}
+_ROW_TILE, _COLUMN_TILE = 16, 128
+"""Rows by columns that a program unpacks at a time: whole row blocks and whole groups."""
+
+
+def constants_of(weight_format: WeightFormat) -> dict[str, int]:
+    """Return what the program of a format is compiled with."""
+    kind = KINDS[weight_format]
+    scale_bytes = _SCALE_BYTES.get(kind, 16)
+    return {
+        "kind": kind,
+        "head_bytes": _HEAD_BYTES.get(kind, 0),
+        "scale_bytes": scale_bytes,
+        "group_bytes": scale_bytes + 32 * _VECTORS[kind],
+        "num_rows": _ROW_TILE,
+        "num_columns": _COLUMN_TILE,
+        "row_block": ROW_BLOCK,
+    }
+
+
+def multiply_rows(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
+    """Return for each matrix its product with one row of ``x``: f32 ``[len(matrices), rows]``.
+
+    Matrices are of one shape and format out of ``KINDS`` and lie where ``x`` does; ``sources``
+    (int64, there too) says which row each takes.
+    """
+    first = matrices[0]
+    constants = constants_of(first.format)
+    bases = torch.tensor([matrix.address for matrix in matrices], dtype=torch.int64)
+    out = torch.empty(len(matrices), first.rows, dtype=torch.float32, device=x.device)
+    num_groups = triton.cdiv(first.columns, GROUP_SIZE)
+    block_bytes = constants["head_bytes"] + num_groups * constants["group_bytes"]
+    grid = (len(matrices), triton.cdiv(first.rows, _ROW_TILE))
+    multiply[grid](
+        bases.to(x.device),
+        x,
+        sources,
+        out,
+        first.rows,
+        first.columns,
+        x.stride(0),
+        block_bytes,
+        **constants,
+    )
+    return out
+
+
+@triton.jit
+def multiply(  # noqa: PLR0913, PLR0917 - a launch takes one flat list
+    bases: tl.tensor,
+    x: tl.tensor,
+    sources: tl.tensor,
+    out: tl.tensor,
+    rows: tl.tensor,
+    columns: tl.tensor,
+    x_stride: tl.tensor,
+    block_bytes: tl.tensor,
+    kind: tl.constexpr,
+    head_bytes: tl.constexpr,
+    scale_bytes: tl.constexpr,
+    group_bytes: tl.constexpr,
+    num_rows: tl.constexpr,
+    num_columns: tl.constexpr,
+    row_block: tl.constexpr,
+) -> None:
+    """Compute some rows of one matrix; one program for each matrix and tile of rows."""
+    pair = tl.program_id(0)
+    base = tl.load(bases + pair).to(tl.pointer_type(tl.uint8))
+    source = tl.load(sources + pair)
+    row = tl.program_id(1) * num_rows + tl.arange(0, num_rows)
+    is_row = row < rows
+    row_in_block = row % row_block
+    block = base + (row // row_block).to(tl.int64) * block_bytes
+    total = tl.zeros((num_rows,), tl.float32)
+    for start in range(0, columns, num_columns):
+        column = start + tl.arange(0, num_columns)
+        is_here = is_row[:, None] & (column < columns)[None, :]
+        group = block[:, None] + head_bytes + (column // 32)[None, :] * group_bytes
+        weights = _weights(
+            block, group, row_in_block, column % 32, is_row, is_here, kind, scale_bytes
+        )
+        values = tl.load(x + source * x_stride + column, mask=column < columns, other=0.0)
+        total += tl.sum(tl.where(is_here, weights, 0.0) * values[None, :], axis=1)
+    tl.store(out + pair.to(tl.int64) * rows + row, total, mask=is_row)
+
+
+@triton.jit
+def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
+    block: tl.tensor,
+    group: tl.tensor,
+    row: tl.tensor,
+    column: tl.tensor,
+    is_row: tl.tensor,
+    is_here: tl.tensor,
+    kind: tl.constexpr,
+    scale_bytes: tl.constexpr,
+) -> tl.tensor:
+    """Return the weights of a tile; ``column`` counts within the group."""
+    levels = _levels(group + scale_bytes, row, column, is_here, kind)
+    if kind <= _Q4:
+        scale = tl.load(
+            (group + 2 * row[:, None]).to(tl.pointer_type(tl.float16)), mask=is_here, other=0
+        )
+        return levels * scale.to(tl.float32)
+    if kind == _FP4:
+        power = tl.load(group + row[:, None], mask=is_here, other=0).to(tl.int32)
+        scale = (power << 23).to(tl.float32, bitcast=True)
+        return tl.where(power < 2, 0.0, levels * scale)
+    whole = tl.load(group + row[:, None], mask=is_here, other=0).to(tl.int32)
+    least = tl.load(group + 8 + row[:, None], mask=is_here, other=0).to(tl.int32)
+    if kind >= _Q3:
+        shift = (column // 16 * 4)[None, :]
+        whole = whole >> shift & 15
+        least = least >> shift & 15
+    unit = tl.load((block + 2 * row).to(tl.pointer_type(tl.float16)), mask=is_row, other=0)
+    least_unit = tl.load(
+        (block + 16 + 2 * row).to(tl.pointer_type(tl.float16)), mask=is_row, other=0
+    )
+    steps = unit.to(tl.float32)[:, None] * whole.to(tl.float32)
+    return levels * steps - least_unit.to(tl.float32)[:, None] * least.to(tl.float32)
+
+
+@triton.jit
+def _levels(
+    vectors: tl.tensor, row: tl.tensor, column: tl.tensor, is_here: tl.tensor, kind: tl.constexpr
+) -> tl.tensor:
+    """Return the levels of a tile as f32."""
+    lane = (row * 4)[:, None] + (column % 4)[None, :]
+    quad = (column // 4)[None, :]
+    if kind == _Q8:
+        stored = tl.load(vectors + quad * 32 + lane, mask=is_here, other=0)
+        return stored.to(tl.int8, bitcast=True).to(tl.float32)
+    if kind <= _Q6:
+        pair = tl.load(vectors + quad % 4 * 32 + lane, mask=is_here, other=0).to(tl.int32)
+        level = pair >> quad // 4 * 4 & 15
+        if kind == _Q4:
+            return (level - 8).to(tl.float32)
+        if kind == _FP4:
+            return _fp4_level(level)
+        if kind == _Q6:
+            upper = tl.load(vectors + (4 + quad // 4) * 32 + lane, mask=is_here, other=0).to(
+                tl.int32
+            )
+            level = level | (upper >> quad % 4 * 2 & 3) << 4
+        return level.to(tl.float32)
+    lower = tl.load(vectors + quad // 4 * 32 + lane, mask=is_here, other=0).to(tl.int32)
+    level = lower >> quad % 4 * 2 & 3
+    if kind == _Q3:
+        third = tl.load(vectors + 64 + lane + quad * 0, mask=is_here, other=0).to(tl.int32)
+        level = level | (third >> quad & 1) << 2
+    return level.to(tl.float32)
+
+
+@triton.jit
+def _fp4_level(nibble: tl.tensor) -> tl.tensor:
+    """Return what a nibble of MXFP4 stands for: sign, two bits of exponent, one of fraction."""
+    power = nibble >> 1 & 3
+    half = (nibble & 1).to(tl.float32)
+    above = (1.0 + half * 0.5) * ((power + 126) << 23).to(tl.float32, bitcast=True)
+    value = tl.where(power == 0, half * 0.5, above)
+    return tl.where(nibble >= 8, -value, value)

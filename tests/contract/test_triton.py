@@ -1,0 +1,91 @@
+"""Triton's programs for packed weights, in Triton's interpreter and compiled for cards of NVIDIA.
+
+They run where Triton is installed and told to interpret from the beginning: `make deep triton`
+sees to both.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from runtime.kernels.activations import GROUPED, as_input
+from runtime.kernels.base import ExpertStyle
+from runtime.kernels.reference import ReferenceKernels, weights_of
+from runtime.kernels.triton_kernels import TritonKernels, has_triton
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import expert_layout
+from tests.contract.test_kernels import rounding_bound
+from tests.support.kernel_inputs import random_matrix, random_rows, random_slots
+
+INTERPRET = "TRITON_INTERPRET"
+REFERENCE = ReferenceKernels()
+SHAPES = [(1, 1, 1), (1, 33, 9), (2, 64, 8), (5, 3, 50), (7, 577, 13), (1, 320, 130)]
+pytestmark = [
+    pytest.mark.skipif(
+        not has_triton() or os.environ.get(INTERPRET) != "1",
+        reason="Triton is not installed, or not told to interpret",
+    ),
+    pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION"),
+]
+
+
+@pytest.fixture(scope="module")
+def kernels() -> TritonKernels:
+    """Programs that the interpreter runs."""
+    return TritonKernels()
+
+
+@pytest.mark.parametrize("weight_format", sorted(GROUPED))
+@pytest.mark.parametrize(("n", "columns", "rows"), SHAPES)
+def test_triton_odd_shapes_equal_f64_within_rounding(
+    kernels: TritonKernels, weight_format: WeightFormat, n: int, columns: int, rows: int
+) -> None:
+    matrix, x = random_matrix(weight_format, rows, columns), random_rows(n, columns)
+    weights = weights_of(matrix)
+    exact = as_input(weight_format, x).double() @ weights.double().T
+
+    result = kernels.linear(x, matrix)
+
+    assert kernels._is_trusted[weight_format]
+    assert result.shape == (n, rows)
+    assert ((result - exact).abs() <= rounding_bound(x, weights)).all()
+
+
+@pytest.mark.parametrize("weight_format", sorted(GROUPED))
+def test_triton_experts_equal_the_reference(
+    kernels: TritonKernels, weight_format: WeightFormat
+) -> None:
+    layout = expert_layout(weight_format, 70, 41)
+    slots = random_slots(layout, 5)
+    x = random_rows(3, 70)
+    ids, weights = REFERENCE.route(random_rows(3, 5, seed=3), 2, is_normalised=True)
+    expected, found = torch.zeros(3, 70), torch.zeros(3, 70)
+    style = ExpertStyle()
+    REFERENCE.experts(x, layout, slots, ids, weights, expected, style)
+
+    kernels.experts(x, layout, slots, ids, weights, found, style)
+
+    assert kernels._is_trusted[weight_format]
+    # What lies between the matrices is rounded to eight bits, where a rounding may fall otherwise.
+    assert (found - expected).norm() <= 2e-3 * expected.norm()
+
+
+@pytest.mark.parametrize("capability", [75, 86, 90])
+def test_triton_programs_compile_for_cards(capability: int) -> None:
+    """To machine code, in a process of its own that does not interpret; no card is needed."""
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.support.triton_compile", str(capability)],
+        env={name: value for name, value in os.environ.items() if name != INTERPRET},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+    assert run.returncode == 0, run.stderr[-2000:]
+    sizes = {name: int(size) for name, size in (line.split() for line in run.stdout.splitlines())}
+    assert set(sizes) == {str(weight_format) for weight_format in GROUPED}
+    assert min(sizes.values()) > 1000
