@@ -264,6 +264,13 @@ def _note_text(note: RuntimeNote) -> str:
             new=size(float(values.get("new_bytes", 0))),
             old=size(float(values.get("old_bytes", 0))),
         )
+    if note.code is NoteCode.CARD_FULL:
+        return tr(
+            "The graphics card had less memory than thought: its budget is {new} now, before {old}"
+        ).format(
+            new=size(float(values.get("new_bytes", 0))),
+            old=size(float(values.get("old_bytes", 0))),
+        )
     if note.code is NoteCode.DRIVE_STALLED:
         return tr(
             "The drive has not answered for {time}: expert {expert} of layer {layer}, at byte"

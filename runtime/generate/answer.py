@@ -9,6 +9,7 @@ import torch
 
 from runtime.engine.base import CancelToken, EngineEvent
 from runtime.errors import CancelledError
+from runtime.generate.card_guard import CardGuard
 from runtime.generate.loading import LoadedParts
 from runtime.generate.sampling import RepetitionPenalty, choose_token
 from runtime.generate.statistics import AnswerMeter, ThinkingTime
@@ -65,9 +66,11 @@ class Answer:
         request: AnswerRequest,
         meter: AnswerMeter,
         begin_step: Callable[[], None],
+        guard: CardGuard,
     ) -> None:
         self._parts = parts
         self._begin_step = begin_step
+        self._guard = guard
         self._request = request
         self._meter = meter
         self._stream = parts.tokenizer.answer_stream(request.opened_by)
@@ -130,7 +133,7 @@ class Answer:
         meter.begin_step()
         try:
             hidden = self._forward(chunk)
-            logits = self._parts.model.logits(hidden[-1:]) if is_last else hidden[:0]
+            logits = self._logits(hidden[-1:]) if is_last else hidden[:0]
             counters.num_prompt_tokens += len(chunk)
         finally:
             counters.prefill_s += meter.end_step()
@@ -142,7 +145,7 @@ class Answer:
         meter, counters = self._meter, self._meter.counters
         meter.begin_step()
         try:
-            logits = self._parts.model.logits(self._forward((token_id,)))
+            logits = self._logits(self._forward((token_id,)))
             counters.num_decoded_tokens += 1
         finally:
             counters.decode_s += meter.end_step()
@@ -159,14 +162,22 @@ class Answer:
 
         cancel.check()
         kv.reserve(len(token_ids))
-        hidden = self._parts.model.forward(token_ids, kv.num_tokens, kv.layers, after_layer)
+        model = self._parts.model
+        hidden = self._guard.run(
+            lambda: model.forward(token_ids, kv.num_tokens, kv.layers, after_layer)
+        )
         kv.commit(token_ids)
         self._meter.counters.ram_bytes_read += self._parts.home.dense_bytes_per_step
         return hidden
 
+    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
+        """Return the logits of hidden rows."""
+        return self._guard.run(lambda: self._parts.model.logits(hidden))
+
     def _choose(self, logits: torch.Tensor) -> tuple[int, FinishReason | None]:
         """Choose the next token, take its text, and say whether the answer ends with it."""
-        values = logits[0].cpu().numpy()
+        # What went wrong on a card is often told only where its results are waited for.
+        values = self._guard.run(lambda: logits[0].cpu().numpy())
         self._penalty.apply(values)
         token_id = choose_token(values, self._request.sampling, self._random.random())
         self._penalty.note(token_id)

@@ -12,12 +12,19 @@ from runtime.device.base import Device
 from runtime.engine.base import CancelToken, EngineEvent, LoadProgress, Proposals, Proposed
 from runtime.errors import LarderError
 from runtime.generate.answer import Answer, AnswerRequest, draw_seed
+from runtime.generate.card_guard import CardGuard
 from runtime.generate.diary import Diary
 from runtime.generate.last_use import LastUses
 from runtime.generate.learning import learn_of_devices
 from runtime.generate.limits import rate_limits
 from runtime.generate.loading import LoadedParts, Tools, load_parts
-from runtime.generate.notes import budget_note, loaded_note, stall_note, topic_note
+from runtime.generate.notes import (
+    budget_note,
+    card_full_note,
+    loaded_note,
+    stall_note,
+    topic_note,
+)
 from runtime.generate.placing import check_placement, place
 from runtime.generate.plan_terms import ram_limit_bytes, vram_budget_bytes
 from runtime.generate.recording import end_recording, record_routing
@@ -85,6 +92,7 @@ class TieredEngine:
         self._proposals = Proposals()
         self._instruments = Instruments(self._counters, clock, self._resident_bytes, EnergyMeter())
         self._parts: LoadedParts | None = None
+        self._guard: CardGuard | None = None
         self._model: LoadedModel | None = None
         self._sampler: Sampler | None = None
 
@@ -119,6 +127,7 @@ class TieredEngine:
         if self.past_runs is not None:
             self._diary = Diary(self.past_runs, parts, self._kernels.name)
         self._parts = parts
+        self._guard = CardGuard(parts, self._note_full_card)
         self._sampler = self._sampler_of(parts)
         self._model = LoadedModel(
             folder=plan.model_folder,
@@ -127,12 +136,14 @@ class TieredEngine:
             is_exact=plan.is_exact,
             expert_format=plan.expert_format,
             context_tokens=plan.context_tokens,
-            tiers=plan.tiers,
+            tiers=parts.plan.tiers,
             base_bytes=parts.base_bytes,
             budget_bytes=parts.ledger.limit_bytes,
             load_s=self._instruments.clock() - started_s,
             kernels=self._kernels.name,
         )
+        if parts.plan is not plan:
+            self._note_full_card(plan, parts.plan)
         return self._model
 
     def count_tokens(self, conversation: Sequence[ChatMessage]) -> int:
@@ -165,7 +176,8 @@ class TieredEngine:
         if parts.experts.recorder is not None:
             parts.experts.recorder.end_sequence()
         self._topics.begin_answer()
-        events = Answer(parts, request, meter, self._begin_step).events()
+        assert self._guard is not None, "parts come with a guard"
+        events = Answer(parts, request, meter, self._begin_step, self._guard).events()
         return events if self._diary is None else self._diary.kept(events)
 
     def propose(self, plan: PlacementPlan, done: Proposed) -> None:
@@ -229,6 +241,12 @@ class TieredEngine:
         """Keep for later plans what an opened device tells, where anything is kept."""
         if self._rates_path is not None:
             learn_of_devices(self._rates_path, device)
+
+    def _note_full_card(self, before: PlacementPlan, plan: PlacementPlan) -> None:
+        """Tell that the card's budget was lowered."""
+        self._notes.put(card_full_note(vram_budget_bytes(before), vram_budget_bytes(plan)))
+        if self._model is not None:
+            self._model = msgspec.structs.replace(self._model, tiers=plan.tiers)
 
     def _note_topic(self, num_experts: int) -> None:
         """Tell that an answer needs other experts now."""

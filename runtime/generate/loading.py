@@ -10,7 +10,14 @@ from runtime.errors import LarderError
 from runtime.generate.home import Home
 from runtime.generate.kv_cache import KvCache
 from runtime.generate.last_use import LastUses
-from runtime.generate.plan_terms import device_of, error_of, ram_limit_bytes, shape_of
+from runtime.generate.plan_terms import (
+    device_of,
+    error_of,
+    fewer_in_vram,
+    ram_limit_bytes,
+    shape_of,
+    vram_limit_bytes,
+)
 from runtime.generate.statistics import Probe
 from runtime.hardware.memory import host_memory, read_memory
 from runtime.hardware.system_files import SystemFiles
@@ -163,7 +170,8 @@ def load_parts(
         if tools.last_uses is not None:
             experts.remember(tools.last_uses.read(report.fingerprint, spec.num_experts))
         if home.device is not None:
-            experts.attach(DeviceExperts(home.device, shape, store.layout.record_bytes))
+            above, plan = _experts_above(home.device, plan, spec, store.layout.record_bytes)
+            experts.attach(above)
         home.take_work((ledger if home.device is None else home.device.ledger).free_bytes)
         home.read(lambda done, total: advance(LoadStage.DENSE, done, total))
         model = home.build(tools.kernels, experts, tools.counters)
@@ -188,6 +196,20 @@ def load_parts(
             base_bytes=base_bytes,
             resources=resources,
         )
+
+
+def _experts_above(
+    device: Device, plan: PlacementPlan, spec: ModelSpec, record_bytes: int
+) -> tuple[DeviceExperts, PlacementPlan]:
+    """Return the device's experts and the plan; with fewer of them if the device is full, once."""
+    try:
+        return DeviceExperts(device, shape_of(plan, spec), record_bytes), plan
+    except LarderError as error:
+        fewer = fewer_in_vram(plan, record_bytes)
+        if error.code is not ErrorCode.VRAM_FULL or fewer is plan:
+            raise
+    device.ledger.set_limit(vram_limit_bytes(fewer))
+    return DeviceExperts(device, shape_of(fewer, spec), record_bytes), fewer
 
 
 def _open_ledger(plan: PlacementPlan) -> Ledger:

@@ -14,6 +14,13 @@ def budget_note(tier: Tier, old_bytes: int, new_bytes: int) -> RuntimeNote:
     )
 
 
+def card_full_note(old_bytes: int, new_bytes: int) -> RuntimeNote:
+    """Return the note that the card's budget was lowered, since the card was full."""
+    return RuntimeNote(
+        code=NoteCode.CARD_FULL, parameters={"old_bytes": old_bytes, "new_bytes": new_bytes}
+    )
+
+
 def loaded_note(num_experts: int, seconds: float) -> RuntimeNote:
     """Return the note that loading in the background has ended."""
     return RuntimeNote(

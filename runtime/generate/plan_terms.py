@@ -1,13 +1,21 @@
 """What a plan says, in the terms of whoever carries it out."""
 
+import msgspec
+
 from runtime.device.base import Device
 from runtime.device.open import CPU, open_device
 from runtime.errors import LarderError
+from runtime.policy.split import even_split
 from runtime.protocol.errors import ErrorCode, ErrorReport
-from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.model import TierShare
+from runtime.protocol.plan import MemoryPart, PlacementPlan
+from runtime.protocol.values import Tier
 from runtime.residency.shape import CacheShape
 from runtime.spec.footprint import staging_slots
 from runtime.spec.model import ModelSpec
+
+_KEPT_OF_16 = 13
+"""Of the experts on a device that turned out to be full, so many of sixteen stay."""
 
 
 def device_of(plan: PlacementPlan) -> Device | None:
@@ -40,6 +48,43 @@ def shape_of(plan: PlacementPlan, spec: ModelSpec) -> CacheShape:
 def above_of(plan: PlacementPlan, spec: ModelSpec) -> tuple[int, ...]:
     """Return the device slots of a plan, for each MoE layer."""
     return tuple(plan.vram_slots_per_layer) or (0,) * len(spec.moe_layers)
+
+
+def fewer_in_vram(plan: PlacementPlan, record_bytes: int) -> PlacementPlan:
+    """Return the same plan with a part of its experts off the device; itself if none are there.
+
+    Its budget there shrinks by what they took, so that the rest of the device is left alone.
+    """
+    slots = sum(plan.vram_slots_per_layer)
+    kept = slots * _KEPT_OF_16 // 16
+    if kept == slots:
+        return plan
+    freed_bytes = (slots - kept) * record_bytes
+    parts = dict(plan.vram_parts)
+    parts[MemoryPart.EXPERTS] = parts.get(MemoryPart.EXPERTS, 0) - freed_bytes
+    vram_bytes = plan.vram_bytes - freed_bytes
+    budgets = msgspec.structs.replace(
+        plan.budgets, vram_bytes={**plan.budgets.vram_bytes, plan.device: vram_bytes}
+    )
+    return msgspec.structs.replace(
+        plan,
+        budgets=budgets,
+        vram_slots_per_layer=list(even_split(len(plan.vram_slots_per_layer), kept, kept)),
+        vram_parts=parts,
+        vram_bytes=vram_bytes,
+        tiers=[_without(share, slots - kept, record_bytes) for share in plan.tiers],
+    )
+
+
+def _without(share: TierShare, number: int, record_bytes: int) -> TierShare:
+    """Return the device's share of a plan with fewer experts, any other as it is."""
+    if share.tier is not Tier.VRAM:
+        return share
+    return msgspec.structs.replace(
+        share,
+        num_experts=share.num_experts - number,
+        bytes=share.bytes - number * record_bytes,
+    )
 
 
 def ram_limit_bytes(plan: PlacementPlan) -> int:

@@ -30,6 +30,9 @@ class NoteCode(enum.StrEnum):
 
     BUDGET_CHANGED = "budget_changed"
     """Parameters ``tier``, ``old_bytes``, ``new_bytes``."""
+    CARD_FULL = "card_full"
+    """Parameters ``old_bytes``, ``new_bytes``: the card had less memory than its budget, which was
+    lowered."""
     EXPERTS_LOADED = "experts_loaded"
     """Parameters ``num_experts``, ``seconds``: loading in the background ended."""
     TOPIC_CHANGED = "topic_changed"

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from runtime.device.base import Device, DeviceEvent
+from runtime.errors import LarderError
 from runtime.kernels.matrix import Slot
 from runtime.policy.device_choice import DeviceChoice, UploadTerms
 from runtime.protocol.plan import MemoryPart
@@ -66,7 +67,11 @@ class DeviceExperts:
         self.slots: dict[int, Slot] = {}
         self._free: list[int] = []
         self._coming: list[_Coming] = []
-        self.grow(shape.above_per_layer)
+        try:
+            self.grow(shape.above_per_layer)
+        except LarderError:
+            self.close()
+            raise
 
     @property
     def device(self) -> Device:

@@ -129,6 +129,15 @@ def test_token_time_is_split_in_order() -> None:
         ),
         (
             RuntimeNote(
+                code=NoteCode.CARD_FULL, parameters={"old_bytes": 2 << 30, "new_bytes": 1 << 30}
+            ),
+            (
+                "The graphics card had less memory than thought: its budget is 1.0 GiB now, before"
+                " 2.0 GiB"
+            ),
+        ),
+        (
+            RuntimeNote(
                 code=NoteCode.EXPERTS_LOADED, parameters={"num_experts": 960, "seconds": 3.0}
             ),
             "All 960 experts are in their places, after 3.0 s",
