@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Runs the tests that need an accelerator, on a machine that has one, with the torch that is
-# installed there. No set-up and no network: PYTHON names the interpreter (default python3).
-# Writes a JUnit file to $OUT where that is set, else to build/tests.
+# installed there, then measures copies, kernels, a synthetic model at three VRAM budgets and how far
+# they agree (benchmarks/card.py). No set-up and no network: PYTHON names the interpreter (default
+# python3). Writes a JUnit file and gpu.json to $OUT where that is set, else to build/tests. Given
+# names of tests, it runs those alone.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 python=${PYTHON:-python3}
@@ -24,4 +26,9 @@ if ! ls tests/gpu/test_*.py >/dev/null 2>&1; then
     echo "larder: there are no tests in tests/gpu yet" >&2
     exit 1
 fi
-exec "$python" -m pytest -q -c pyproject.toml --rootdir=. -m gpu --junitxml="$out/gpu.xml" tests/gpu "$@"
+"$python" -m pytest -q -c pyproject.toml --rootdir=. -m gpu --junitxml="$out/gpu.xml" tests/gpu "$@"
+status=$?
+if [ $# -eq 0 ]; then
+    "$python" benchmarks/card.py --out "$out" || status=1
+fi
+exit $status
