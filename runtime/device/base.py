@@ -92,6 +92,10 @@ class Device(Protocol):
     def num_host_bytes(self) -> int:
         """Bytes of this process' resident size that stand for the device's memory."""
 
+    @property
+    def free_bytes(self) -> int | None:
+        """What nobody holds of the whole device's memory now, None where that is not told."""
+
     def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> DeviceArena:
         """Return an arena with so many slots; raises like ``DeviceArena.add``."""
 

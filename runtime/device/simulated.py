@@ -61,6 +61,7 @@ class SimulatedDevice:
     """A device made up of RAM and the processor; see ``Device``."""
 
     is_simulated = True
+    free_bytes = None
     torch_device = torch.device("cpu")
 
     def __init__(

@@ -115,6 +115,11 @@ class TorchDevice:
         """What went to the device over its link so far."""
         return self._link.num_bytes
 
+    @property
+    def free_bytes(self) -> int | None:
+        """What nobody holds of the card's memory now; of torch's processor nothing is told."""
+        return int(torch.cuda.mem_get_info(self.torch_device)[0]) if self._is_cuda else None
+
     def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> TorchArena:
         """Return an arena with so many slots."""
         arena = TorchArena(self.ledger, kind, slot_bytes, self.torch_device)

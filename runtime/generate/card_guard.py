@@ -8,11 +8,17 @@ from runtime.device.faults import fault_of
 from runtime.errors import LarderError
 from runtime.generate.loading import LoadedParts
 from runtime.generate.plan_terms import above_of, fewer_in_vram, ram_limit_bytes, vram_limit_bytes
+from runtime.policy.spill import SpillWatch
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import PlacementPlan
+from runtime.telemetry.recorder import Counters
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+FULL_BYTES = 256 << 20
+"""A card with less than this left counts as full: systems keep some of it for themselves."""
+MAX_SPILLS = 3
+"""So often experts give way because the card became slow while it was full."""
 SteppedDown = Callable[[PlacementPlan, PlacementPlan], None]
 """Hears of the plan before and the one that is in force now."""
 
@@ -22,15 +28,39 @@ class CardGuard:
 
     Where torch finds no memory on the card, a part of the experts there gives way, once for a
     loaded model, and the piece is run again; whoever watches is told. Other errors of the card, and
-    the second of these, become errors that a person can read.
+    the second of these, become errors that a person can read. A full card that has become several
+    times slower gives experts back too: its memory is in RAM then, behind the link.
 
     Threads: used by the engine thread.
     """
 
-    def __init__(self, parts: LoadedParts, stepped_down: SteppedDown) -> None:
+    def __init__(self, parts: LoadedParts, counters: Counters, stepped_down: SteppedDown) -> None:
         self._parts = parts
+        self._counters = counters
         self._stepped_down = stepped_down
         self._may_step_down = True
+        self._spills_left = MAX_SPILLS
+        self._watch = SpillWatch()
+        self._before = (counters.num_decoded_tokens, counters.device_s)
+
+    def look(self) -> None:
+        """See whether the card has become slow because it is full; called between two steps."""
+        num_before, before_s = self._before
+        counters, device = self._counters, self._parts.device
+        self._before = (counters.num_decoded_tokens, counters.device_s)
+        if device is None or counters.num_decoded_tokens != num_before + 1:
+            # Of a prompt, or of another device, nothing is compared.
+            return
+        if not self._watch.note(counters.device_s - before_s) or not self._spills_left:
+            return
+        free_bytes = device.free_bytes
+        if free_bytes is not None and free_bytes < FULL_BYTES and self._step_down():
+            self._spills_left -= 1
+            _LOG.warning("the card is full and slow, with %d bytes left", free_bytes)
+
+    def forget(self) -> None:
+        """Learn anew how fast the card is: other experts lie there now."""
+        self._watch.restart()
 
     def run(self, piece: Callable[[], T]) -> T:
         """Return what a piece of a step returns; it can be run twice, and nothing is in use."""
@@ -40,8 +70,10 @@ class CardGuard:
             fault = self._fault(error)
             if fault is None:
                 raise
-            if fault.code is not ErrorCode.VRAM_FULL or not self._step_down():
+            is_full = fault.code is ErrorCode.VRAM_FULL and self._may_step_down
+            if not is_full or not self._step_down():
                 raise fault from error
+            self._may_step_down = False
             _LOG.warning("the card was full: %s", fault.detail)
         try:
             return piece()
@@ -60,9 +92,9 @@ class CardGuard:
         parts = self._parts
         before = parts.plan
         plan = fewer_in_vram(before, parts.experts.layout.record_bytes)
-        if not self._may_step_down or plan is before:
+        if plan is before:
             return False
-        self._may_step_down = False
+        self._watch.restart()
         parts.experts.resize(
             plan.slots_per_layer,
             ram_limit_bytes(plan),

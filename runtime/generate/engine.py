@@ -127,7 +127,7 @@ class TieredEngine:
         if self.past_runs is not None:
             self._diary = Diary(self.past_runs, parts, self._kernels.name)
         self._parts = parts
-        self._guard = CardGuard(parts, self._note_full_card)
+        self._guard = CardGuard(parts, self._counters, self._note_full_card)
         self._sampler = self._sampler_of(parts)
         self._model = LoadedModel(
             folder=plan.model_folder,
@@ -216,6 +216,8 @@ class TieredEngine:
         if self._proposals.is_waiting:
             self._proposals.carry_out(self._change)
         self._topics.look()
+        if self._guard is not None:
+            self._guard.look()
         self._loaded().experts.begin_step()
 
     def _change(self, plan: PlacementPlan) -> LoadedModel:
@@ -226,6 +228,8 @@ class TieredEngine:
         before, before_bytes = parts.plan, parts.ledger.limit_bytes
         place(parts, plan, self._kernels, self._counters)
         self._topics.forget()
+        if self._guard is not None:
+            self._guard.forget()
         after_bytes = ram_limit_bytes(plan)
         changes = (
             (Tier.VRAM, vram_budget_bytes(before), vram_budget_bytes(plan)),

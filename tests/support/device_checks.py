@@ -93,6 +93,13 @@ def check_small_tensors_are_sent(device: Device) -> None:
     assert device.num_bytes_copied - before == source.nbytes
 
 
+def check_free_memory_is_told_where_it_is_known(device: Device) -> None:
+    """Only a real card tells what nobody holds of it."""
+    free_bytes = device.free_bytes
+    assert (free_bytes is None) == (device.torch_device.type == "cpu")
+    assert free_bytes is None or free_bytes > 0
+
+
 def check_launches_follow_each_other(device: Device) -> None:
     """A launch sees what those before it did."""
     values = torch.ones(4, device=device.torch_device)
@@ -182,6 +189,7 @@ ALL_CHECKS = (
     check_copies_arrive_in_order,
     check_large_copy_arrives_whole,
     check_small_tensors_are_sent,
+    check_free_memory_is_told_where_it_is_known,
     check_launches_follow_each_other,
     check_formats_are_the_hosts,
     check_link_is_measured,

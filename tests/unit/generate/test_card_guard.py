@@ -13,9 +13,11 @@ from runtime.device.faults import fault_of
 from runtime.device.torch_device import TorchArena, TorchDevice
 from runtime.engine.base import CancelToken
 from runtime.errors import LarderError, severity_of
+from runtime.generate.card_guard import FULL_BYTES, MAX_SPILLS
 from runtime.generate.engine import TieredEngine
 from runtime.generate.plan_terms import fewer_in_vram
 from runtime.kernels.reference import ReferenceKernels
+from runtime.policy.spill import WINDOW_STEPS
 from runtime.protocol.errors import ErrorCode, Severity
 from runtime.protocol.model import TierShare
 from runtime.protocol.plan import MemoryPart, PlacementPlan
@@ -23,6 +25,7 @@ from runtime.protocol.telemetry import NoteCode
 from runtime.protocol.values import Tier
 from tests.support.engine_runs import answer, ignore_load_progress, user
 from tests.support.hand_made_plans import device_plan, exact_plan
+from tests.unit.generate.test_placing import Replies
 
 QUESTION = [user("What is the capital of France?")]
 CARD = "torch:0"
@@ -255,3 +258,65 @@ def test_fault_of_an_error_of_torch_is_known_by_its_class_or_its_words() -> None
         assert found.code is ErrorCode.DEVICE_LOST
         patch.delattr(torch, "AcceleratorError")
         assert fault_of(AcceleratorError("gone"), CARD) is None
+
+
+@pytest.mark.expects_log("runtime.generate.card_guard", "WARNING")
+def test_full_card_that_becomes_slow_gives_experts_back(
+    engine: TieredEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = engine._parts
+    assert parts is not None
+    monkeypatch.setattr(TorchDevice, "free_bytes", FULL_BYTES - 1)
+    engine.sample(0.1)
+    budgets = [parts.plan.vram_bytes]
+
+    for _ in range(MAX_SPILLS + 2):
+        decode(engine, 0.01, 5 * WINDOW_STEPS)
+        decode(engine, 0.2, 2 * WINDOW_STEPS)
+        budgets.append(parts.plan.vram_bytes)
+
+    assert len(set(budgets)) == MAX_SPILLS + 1
+    assert budgets == sorted(budgets, reverse=True)
+    codes = [note.code for note in engine.sample(0.1).notes]
+    assert codes == [NoteCode.CARD_FULL] * MAX_SPILLS
+    parts.experts.check()
+
+
+@pytest.mark.parametrize("free_bytes", [None, FULL_BYTES])
+def test_card_that_becomes_slow_and_is_not_full_keeps_its_experts(
+    engine: TieredEngine, monkeypatch: pytest.MonkeyPatch, free_bytes: int | None
+) -> None:
+    parts = engine._parts
+    assert parts is not None
+    monkeypatch.setattr(TorchDevice, "free_bytes", free_bytes)
+    before = parts.plan
+
+    decode(engine, 0.01, 5 * WINDOW_STEPS)
+    decode(engine, 0.2, 4 * WINDOW_STEPS)
+
+    assert parts.plan is before
+
+
+def test_other_budgets_are_no_collapse(
+    engine: TieredEngine, qwen2_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, replies = engine._parts, Replies()
+    assert parts is not None
+    monkeypatch.setattr(TorchDevice, "free_bytes", 0)
+    decode(engine, 0.01, 5 * WINDOW_STEPS)
+    engine.propose(device_plan(qwen2_folder, 4, VRAM_SLOTS - 1, CARD), replies)
+    engine.apply()
+    placed = parts.plan
+
+    decode(engine, 0.2, 4 * WINDOW_STEPS)
+
+    assert replies.codes == [None]
+    assert parts.plan is placed
+
+
+def decode(engine: TieredEngine, device_s: float, num_tokens: int) -> None:
+    """Let tokens pass that took so long on the card each."""
+    for _ in range(num_tokens):
+        engine._counters.num_decoded_tokens += 1
+        engine._counters.device_s += device_s
+        engine.apply()
