@@ -13,6 +13,7 @@ from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, HeadRows, Kernels, Ro
 from runtime.kernels.dispatch import choose_device_kernels
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import CPU, Matrix, Slot
+from runtime.kernels.passing import PassingExperts
 from runtime.spec.blocks import SILU, Activation, Routing
 from runtime.spec.tensors import ExpertLayout
 from runtime.telemetry.recorder import Counters
@@ -37,7 +38,7 @@ class TieredKernels:
     Additions to a row follow the order of the experts wherever they are computed. A device that
     shares its memory with the processor takes the processor's own kernels, and the bits are those
     of the processor alone. To any other the processor sends what each of its experts gives for the
-    rows that chose it.
+    rows that chose it; of a prompt, experts with many rows pass to the card themselves.
 
     Threads: one caller at a time.
     """
@@ -48,8 +49,12 @@ class TieredKernels:
         device: Device,
         counters: Counters,
         clock: Callable[[], float] = time.perf_counter,
+        passing: PassingExperts | None = None,
     ) -> None:
         self._host = host
+        self._passing = passing
+        if passing is None and not device.is_simulated:
+            self._passing = PassingExperts(device, clock)
         self._device = device
         self._shares_memory = device.is_simulated
         self._kernels = host if device.is_simulated else choose_device_kernels(device.torch_device)
@@ -85,20 +90,37 @@ class TieredKernels:
         here = None
         if not self._shares_memory and any(is_here for is_here, _ in runs):
             here = _Sent(x.cpu(), layout, ids.cpu(), weights.cpu(), style.cpu())
-        for is_here, run in runs:
-            if not is_here:
-                self._device.launch(
-                    functools.partial(
-                        self._kernels.experts, x, layout, run, ids, weights, out, style
-                    )
-                )
-                continue
+        passing = self._passing
+        in_ram = [pair for is_here, run in runs if is_here for pair in run]
+        passes = frozenset() if passing is None else passing.choose(in_ram, ids)
+
+        def on_device(run: Pairs) -> None:
+            self._device.launch(
+                functools.partial(self._kernels.experts, x, layout, run, ids, weights, out, style)
+            )
+
+        def on_host(run: Pairs) -> None:
             started_s = self._clock()
             if here is None:
                 self._host.experts(x, layout, run, ids, weights, out, style)
             else:
                 self._send_experts(here, run, out)
             self._counters.compute_s += self._clock() - started_s
+
+        try:
+            for is_here, run in runs:
+                if not is_here:
+                    on_device(run)
+                    continue
+                for is_passing, part in itertools.groupby(run, lambda pair: pair[0] in passes):
+                    if not is_passing or passing is None:
+                        on_host(list(part))
+                        continue
+                    for number, _ in part:
+                        on_device([(number, passing.take())])
+        finally:
+            if passing is not None:
+                passing.end()
         if here is None and any(is_here for is_here, _ in runs):
             # What the processor has added lies there already, and takes the link as it would.
             self._device.send(out)
@@ -109,6 +131,7 @@ class TieredKernels:
             rows = (sent.ids == number).any(dim=1).nonzero().squeeze(1)
             if not len(rows):
                 continue
+            started_s = self._clock()
             part = torch.zeros(len(rows), out.shape[1])
             self._host.experts(
                 sent.x[rows].contiguous(),
@@ -119,6 +142,8 @@ class TieredKernels:
                 part,
                 sent.style,
             )
+            if self._passing is not None:
+                self._passing.note(len(rows), self._clock() - started_s)
             there, places = self._device.send(part), rows.to(out.device)
             self._device.launch(functools.partial(out.index_add_, 0, places, there))
 
