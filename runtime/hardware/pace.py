@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-
 SHORT_S = 0.0001
 """A wait that is shorter is not slept: a sleep would last longer than it."""
 

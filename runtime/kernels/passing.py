@@ -32,6 +32,7 @@ class PassingExperts:
     def __init__(self, device: Device, clock: Callable[[], float] = time.perf_counter) -> None:
         self._device = device
         self._clock = clock
+        self._expert_s = 0.0
         self._row_s: float | None = None
         self._copy_s: float | None = None
         self._arena: DeviceArena | None = None
@@ -41,10 +42,14 @@ class PassingExperts:
 
     def note(self, num_rows: int, seconds: float) -> None:
         """Note what the processor took for rows of an expert."""
-        row_s = seconds / num_rows
-        self._row_s = (
-            row_s if self._row_s is None else self._row_s + _NEW_SHARE * (row_s - self._row_s)
-        )
+        if num_rows == 1:
+            # Nearly all of it is reading the weights.
+            before_s = self._expert_s or seconds
+            self._expert_s = before_s + _NEW_SHARE * (seconds - before_s)
+            return
+        row_s = max(0.0, seconds - self._expert_s) / (num_rows - 1)
+        before_s = row_s if self._row_s is None else self._row_s
+        self._row_s = before_s + _NEW_SHARE * (row_s - before_s)
 
     def choose(self, pairs: Sequence[Pair], ids: torch.Tensor) -> frozenset[int]:
         """Return the numbers of those that pass, out of those in RAM that rows ``ids`` chose.
@@ -61,8 +66,9 @@ class PassingExperts:
             self._copy_s = self._measured(pairs[0][1], arena)
         numbers = [number for number, _ in pairs]
         counts = torch.bincount(ids.reshape(-1).to(torch.int64), minlength=max(numbers) + 1)
-        rows = [int(counts[number]) for number in numbers]
-        costs = CopyCosts(row_s=self._row_s, copy_s=self._copy_s)
+        by_number = counts.tolist()
+        rows = [by_number[number] for number in numbers]
+        costs = CopyCosts(expert_s=self._expert_s, row_s=self._row_s, copy_s=self._copy_s)
         chosen = choose_copied(rows, costs)
         if not chosen:
             arena.close()

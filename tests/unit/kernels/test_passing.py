@@ -42,7 +42,7 @@ class SlowProcessor:
 def passing_on(device: Device) -> PassingExperts:
     """Return what knows that the processor is slow and that copies cost nothing."""
     passing = PassingExperts(device, SlowProcessor())
-    passing.note(1, 1.0)
+    passing.note(2, 1.0)
     return passing
 
 
@@ -103,19 +103,26 @@ def test_what_is_not_known_or_does_not_pay_passes_nothing() -> None:
     assert passed == MIN_ROWS * ROW_BYTES
 
     quick = PassingExperts(device)
-    quick.note(1, 0.0)
+    quick.note(2, 0.0)
     *_, passed = run(device, ReferenceKernels(), quick, MIN_ROWS)
     assert passed == MIN_ROWS * ROW_BYTES + 2 * LAYOUT.record_bytes
     device.close()
 
 
-def test_time_of_a_row_follows_what_is_measured() -> None:
+def test_times_of_the_processor_follow_what_is_measured() -> None:
     passing = PassingExperts(simulated())
     for _ in range(60):
-        passing.note(10, 1.0)
-    passing.note(10, 2.0)
+        passing.note(1, 0.5)
+        passing.note(11, 1.5)
+    assert (passing._expert_s, passing._row_s) == pytest.approx((0.5, 0.1))
 
-    assert passing._row_s == pytest.approx(0.1 + 0.2 * 0.1)
+    passing.note(1, 1.0)
+    passing.note(11, 2.6)
+
+    assert (passing._expert_s, passing._row_s) == pytest.approx((0.6, 0.12))
+    for _ in range(60):
+        passing.note(2, 0.1)
+    assert passing._row_s == pytest.approx(0.0, abs=1e-4)
 
 
 def test_nothing_taken_and_nothing_left_behind_when_a_computation_fails() -> None:
