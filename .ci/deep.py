@@ -2,7 +2,8 @@
 
 Longer property tests, the native tests under sanitizers, three jobs on the other Pythons of this
 machine, `make run` on a bare Debian, a window that goes with a large model loaded, pages as they
-look, faults of drive and processes, fuzzers by the clock, the package, and what people download.
+look, faults of drive and processes, fuzzers by the clock, programs for cards, the package, and what
+people download.
 Names after the command choose steps; of the others the result keeps what was found before.
 """
 
@@ -13,6 +14,7 @@ import json
 import os
 import platform
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -32,6 +34,8 @@ _ON_OTHER_PYTHONS = ("pure", "runtime-cpu", "gui")
 _NOTHING_TO_RUN = 77
 """What a script ends with where this machine has not what it needs."""
 _NOT_RUN = "not run"
+_TRITON = "triton==3.9.0"
+"""Not in the constraints: no environment of the gate holds it, since it takes a gigabyte."""
 _LEAVING = "tests/e2e/test_window_gone.py"
 _FAULTS = ("tests/e2e/test_killed_at_random.py", "tests/e2e/test_drive_faults.py")
 _KILLED = "tests/unit/hub/test_killed.py"
@@ -158,6 +162,32 @@ def fuzzers() -> dict[str, object]:
     return _verdict(outcomes)
 
 
+def triton() -> dict[str, object]:
+    """The programs for cards, in Triton's interpreter and compiled; Triton is installed beside."""
+    environments.prepare(environments.RUNTIME)
+    folder = ROOT / "build" / "triton"
+    if not (folder / "triton").is_dir():
+        pip: list[str | Path] = [environments.RUNTIME.executable, "-m", "pip", "install"]
+        options: list[str | Path] = ["--quiet", "--no-deps", "--target", folder, _TRITON]
+        try:
+            run([*pip, *options], "Triton cannot be installed")
+        except CommandError as error:
+            return {"verdict": "nothing to run", "why": str(error)}
+    program = [environments.RUNTIME.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    environment = os.environ | {"PYTHONPATH": str(folder), "TRITON_INTERPRET": "1"}
+    found = subprocess.run(
+        [*map(str, program), "tests/contract/test_triton.py"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    print(found.stdout, flush=True)
+    lines = found.stdout.strip().splitlines()
+    verdict = "failed" if found.returncode else "passed"
+    return {"verdict": verdict, "triton": _TRITON, "result": lines[-1] if lines else ""}
+
+
 def package() -> dict[str, object]:
     """The wheel, built, installed apart and started."""
     return _verdict({"package": jobs.run_job(_job("package")).line()})
@@ -205,6 +235,7 @@ STEPS: dict[str, Callable[[], dict[str, object]]] = {
     "screen_reader": screen_reader,
     "faults": faults,
     "fuzzers": fuzzers,
+    "triton": triton,
     "package": package,
     "installers": installers,
 }

@@ -20,6 +20,8 @@ from console import ROOT, output_of
 
 # Modules that are programs: running them is their import.
 PROGRAMS = ("app.__main__", "runtime.__main__", "runtime.cli.__main__")
+# Modules that are imported where a package is that few machines have.
+NEEDS = {"runtime.kernels.triton_matvec": "triton"}
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM") if hasattr(signal, name)]
 
 
@@ -28,7 +30,8 @@ def check() -> list[str]:
     texts: list[str] = []
     for folder in ("app", "runtime"):
         files = imports.python_files(folder)
-        names = [name for path in files if (name := imports.module_name(path)) not in PROGRAMS]
+        found = [name for path in files if (name := imports.module_name(path)) not in PROGRAMS]
+        names = [name for name in found if importlib.util.find_spec(NEEDS.get(name, "sys"))]
         with tempfile.TemporaryDirectory() as scratch:
             home = dict.fromkeys(("HOME", "USERPROFILE", "XDG_CACHE_HOME", "TMPDIR"), scratch)
             env = {**home, "LARDER_HOME": scratch, "QT_QPA_PLATFORM": "offscreen"}
