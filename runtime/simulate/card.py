@@ -36,6 +36,8 @@ class CardMachine:
     """Work of the processor to begin an upload, for which everything waits."""
     chunk_bytes: int = 256 << 10
     """Copies of weights go in pieces; a hidden state waits for one of them at most."""
+    is_overlapped: bool = True
+    """Whether processor and card compute experts of a layer at the same time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,7 @@ class LayerCosts:
     token_s: float
     slowed_ratio: float
     """What is left of the processor's pace while weights are copied out of its RAM."""
+    is_overlapped: bool
 
     @classmethod
     def of(cls, machine: CardMachine, model: ModelBytes) -> "LayerCosts":
@@ -87,13 +90,15 @@ class LayerCosts:
             begin_s=machine.begin_s,
             token_s=model.token / card_per_s,
             slowed_ratio=min(1.0, left_per_s / kernel_per_s),
+            is_overlapped=machine.is_overlapped,
         )
 
     def split(self, hits: Counts, misses: Counts) -> Seconds:
-        """Return seconds of layers whose misses the processor computes while the card does hits."""
+        """Return seconds of layers whose misses the processor computes and whose hits the card."""
         there = hits * self.hit_s
         here = np.where(misses > 0, 2 * self.hop_s + misses * self.miss_s, 0.0)
-        seconds: Seconds = self.dense_s + np.maximum(there, here)
+        both = np.maximum(there, here) if self.is_overlapped else there + here
+        seconds: Seconds = self.dense_s + both
         return seconds
 
     def copied(self, hits: Counts, misses: Counts) -> Seconds:
@@ -124,4 +129,5 @@ class LayerCosts:
             end_s = start_s + slowed_s + (work_s - slowed_s * self.slowed_ratio)
         else:
             end_s = start_s + work_s / self.slowed_ratio + self.chunk_s
-        return max(card_end_s, end_s + self.hop_s)
+        end_s += self.hop_s
+        return max(card_end_s, end_s) if self.is_overlapped else end_s + hits * self.hit_s

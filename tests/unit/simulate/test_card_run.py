@@ -1,5 +1,7 @@
 """A pretended PC with a card: what its pieces cost, and the engine's choice run on a trace."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -118,3 +120,10 @@ def test_time_of_residents_that_stay_is_that_of_a_run_without_uploads() -> None:
     copied = time_hits(steps, hits_of(trace, choice.residents), COSTS, is_copied=True)
     assert copied.uploads == copied.misses == still.misses
     assert copied.seconds > still.seconds
+
+
+def test_program_that_computes_one_after_the_other_takes_both_times() -> None:
+    costs = LayerCosts.of(dataclasses.replace(MACHINE, is_overlapped=False), MODEL)
+
+    assert costs.split(np.array([2]), np.array([3])).item() == pytest.approx(2e-6 + 0.8e-6 + 7e-6)
+    assert costs.beside_copies(0.0, 2, 3, 0.0) == pytest.approx(2e-6 + 0.8e-6 + 7e-6)
