@@ -13,6 +13,8 @@ IsAvailable = Callable[[int, int], bool]
 """Whether an expert (layer index, number) can be uploaded now."""
 MIN_COMING = 4
 """So many uploads may always be on their way, however slow the link."""
+_LOOKED_AT = 16
+"""So many of the most wanted are looked at for each upload that may begin."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +130,7 @@ class DeviceChoice:
         victims = _Victims(self._worths, self._residents, num_more, is_shared=self._terms.is_shared)
         least = 0.0 if any(free) else victims.lowest + self._terms.min_gain
         rooms = (self._terms.max_per_layer - np.count_nonzero(self._coming, axis=1)).tolist()
-        for worth, layer, expert in self._candidates(least):
+        for worth, layer, expert in self._candidates(least, _LOOKED_AT * num_more):
             if len(chosen) == num_more:
                 break
             if rooms[layer] <= 0 or not (is_available is None or is_available(layer, expert)):
@@ -209,12 +211,12 @@ class DeviceChoice:
             return len(self._slots) * self._terms.max_per_layer
         return max(MIN_COMING, 2 * self._num_published) - num_coming
 
-    def _candidates(self, least: float) -> list[tuple[float, int, int]]:
-        """Return worth, layer and number of who is worth more, the most wanted first."""
+    def _candidates(self, least: float, number: int) -> list[tuple[float, int, int]]:
+        """Return worth, layer and number of who is worth more, the most wanted first, not all."""
         absent = np.where(self._residents | self._coming, np.float32(0), self._worths)
         layers, experts = np.nonzero(absent > least)
         found = absent[layers, experts]
-        order = np.argsort(-found, kind="stable")
+        order = np.argsort(-found, kind="stable")[:number]
         columns = (found[order].tolist(), layers[order].tolist(), experts[order].tolist())
         return list(zip(*columns, strict=True))
 
