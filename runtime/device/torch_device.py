@@ -1,6 +1,7 @@
 """Accelerators that torch can drive: memory and queues of torch's own."""
 
 import contextlib
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,6 +14,7 @@ from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
 from runtime.spec.footprint import STAGING_BYTES
 
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -101,9 +103,7 @@ class TorchDevice:
             torch.cuda.get_device_name(self.torch_device) if self._is_cuda else "torch's processor"
         )
         half_bytes = STAGING_BYTES // 2
-        self._halves = [
-            torch.empty(half_bytes, dtype=torch.uint8, pin_memory=self._is_cuda) for _ in range(2)
-        ]
+        self._halves = [_staging(half_bytes, is_locked=self._is_cuda) for _ in range(2)]
         self._turn = 0
         self._copies = _new_stream(self.torch_device) if self._is_cuda else None
         self._left: list[torch.cuda.Event | None] = [None, None]
@@ -180,6 +180,16 @@ class TorchDevice:
         """Wait for the pieces that are on their way; called by the link's thread."""
         if self._copies is not None:
             self._copies.synchronize()
+
+
+def _staging(num_bytes: int, *, is_locked: bool) -> torch.Tensor:
+    """Return room for bytes on their way, page-locked where the system allows it."""
+    if is_locked:
+        try:
+            return torch.empty(num_bytes, dtype=torch.uint8, pin_memory=True)
+        except RuntimeError:
+            _LOG.warning("no page-locked RAM: copies to the card take longer", exc_info=True)
+    return torch.empty(num_bytes, dtype=torch.uint8)
 
 
 def _new_stream(torch_device: torch.device) -> torch.cuda.Stream:
