@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from card_answers import answers
 from model_shapes import QWEN3_30B, SHAPES, RandomWeights, Shape, random_record
 from reporting import machine
 
@@ -45,6 +46,9 @@ from runtime.spec.tensors import ExpertId, ExpertLayout, TensorEntry, expert_lay
 from runtime.telemetry.expert_tally import ExpertTally  # noqa: E402
 from runtime.telemetry.recorder import Counters  # noqa: E402
 
+CARD = "cuda:0"
+DEMO = ROOT / "build" / "demo" / "larder-demo"
+"""Where it was built, its answers are compared too."""
 STAND_IN = "torch-cpu"
 FORMAT = WeightFormat.Q4_G32
 TINY = Shape(64, 32, 8, 2, 4, 2, 16, num_layers=2, vocabulary=96)
@@ -337,8 +341,10 @@ def _compared(found: Iterator[torch.Tensor], expected: Sequence[torch.Tensor]) -
     return {"top1": top1, "mean_kl": kl, "tokens": number, "is_reached": is_reached}
 
 
-def measure(device: TorchDevice, effort: Effort) -> dict[str, Any]:
-    """Return everything."""
+def measure(
+    device: TorchDevice, effort: Effort, model: Path | None = None, card: str = CARD
+) -> dict[str, Any]:
+    """Return everything; of a whole model too, if there is one, with a card of that id."""
     copied = list(copies(device, effort))
     memory_per_s = 1e9 * copied[-1]["gb_per_s"]
     computed = list(kernels_of(device, effort, memory_per_s))
@@ -351,21 +357,23 @@ def measure(device: TorchDevice, effort: Effort) -> dict[str, Any]:
         "kernels": computed,
         "synthetic": speeds,
         "agreement": agreement,
+        "answers": [] if model is None else list(answers(model, card, PARTS, effort.tokens)),
     }
 
 
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--device", default=CARD)
     parser.add_argument("--quick", action="store_true", help="tiny shapes, to try the script out")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "tests")
     options = parser.parse_args()
     own = torch.device("cpu") if options.device == STAND_IN else None
     device = TorchDevice(options.device, ROOM_BYTES, own)
-    found = measure(device, QUICK if options.quick else WHOLE)
+    has_demo = own is None and DEMO.is_dir()
+    found = measure(device, QUICK if options.quick else WHOLE, DEMO if has_demo else None)
     device.close()
-    for part in ("copies", "kernels", "synthetic", "agreement"):
+    for part in ("copies", "kernels", "synthetic", "agreement", "answers"):
         for line in found[part]:
             figures = "  ".join(
                 f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"

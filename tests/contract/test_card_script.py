@@ -11,14 +11,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 from card import PARTS, QUICK, ROOM_BYTES, STAND_IN, measure
 
 from runtime.device.torch_device import TorchDevice
+from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.kernels.activations import GROUPED
+from tests.support.tiny_checkpoints import tiny_checkpoint
 
 
 @pytest.mark.timeout(120)
-def test_card_script_measures_everything_and_all_budgets_agree() -> None:
+def test_card_script_measures_everything_and_all_budgets_agree(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    profile = tmp_path / "machine.json"
+    profile.write_text('{"devices": [{"total_gib": 1, "link_gb_per_s": 12}]}')
+    monkeypatch.setenv(MACHINE_VARIABLE, str(profile))
+    model = tiny_checkpoint(tmp_path_factory.getbasetemp() / "tiny-checkpoints", "qwen3_moe")
     device = TorchDevice(STAND_IN, ROOM_BYTES, torch.device("cpu"))
 
-    found = measure(device, QUICK)
+    found = measure(device, QUICK, model, "simulated:0")
 
     assert device.ledger.held_bytes == 0
     device.close()
@@ -30,4 +40,5 @@ def test_card_script_measures_everything_and_all_budgets_agree() -> None:
     assert speeds[0] == 0
     assert all(0 <= speed <= 1 for speed in speeds)
     assert [line["is_reached"] for line in found["agreement"]] == [True] * len(PARTS)
+    assert [line["same_tokens"] for line in found["answers"]] == [1.0] * len(PARTS)
     assert {line["tokens"] for line in found["agreement"]} == {QUICK.compared_tokens}
