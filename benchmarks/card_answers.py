@@ -1,4 +1,4 @@
-"""Answers of a whole engine with experts on a card, at three VRAM budgets, beside the processor's."""
+"""Answers of a whole engine with experts on a card, at three budgets, beside the processor's."""
 
 from __future__ import annotations
 

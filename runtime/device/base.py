@@ -114,6 +114,9 @@ class Device(Protocol):
     def launch(self, work: Callable[[], T]) -> T:
         """Run ``work`` on the device after what was launched before; its result may come later."""
 
+    def trim(self) -> None:
+        """Give memory back to the system that no arena holds any more."""
+
     def synchronize(self) -> None:
         """Wait until everything that was launched has ended."""
 

@@ -111,6 +111,9 @@ class SimulatedDevice:
         """Run ``work`` here and now."""
         return work()
 
+    def trim(self) -> None:
+        """Do nothing: what arenas drop goes back at once."""
+
     def synchronize(self) -> None:
         """Return at once: every launch has ended when it returns."""
 

@@ -144,6 +144,11 @@ class TorchDevice:
         with guard:
             return work()
 
+    def trim(self) -> None:
+        """Let torch give back what it keeps for later."""
+        if self._is_cuda:
+            torch.cuda.empty_cache()
+
     def synchronize(self) -> None:
         """Wait until everything that was launched has ended."""
         if self._is_cuda:
@@ -156,8 +161,7 @@ class TorchDevice:
         for arena in self._arenas:
             arena.close()
         self._arenas.clear()
-        if self._is_cuda:
-            torch.cuda.empty_cache()
+        self.trim()
 
     def _move_piece(self, source: torch.Tensor, target: torch.Tensor) -> None:
         """Copy a piece by way of the staging buffer; called by the link's thread."""

@@ -17,8 +17,12 @@ _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 FULL_BYTES = 256 << 20
 """A card with less than this left counts as full: systems keep some of it for themselves."""
-MAX_SPILLS = 3
-"""So often experts give way because the card became slow while it was full."""
+CROWDED_BYTES = 128 << 20
+"""With less than this left, another program has taken what was to stay free."""
+LOOK_TOKENS = 32
+"""So often the free memory is asked for while nothing is wrong."""
+MAX_GIVEN = 3
+"""So often experts give way because others need the card."""
 SteppedDown = Callable[[PlacementPlan, PlacementPlan], None]
 """Hears of the plan before and the one that is in force now."""
 
@@ -29,7 +33,8 @@ class CardGuard:
     Where torch finds no memory on the card, a part of the experts there gives way, once for a
     loaded model, and the piece is run again; whoever watches is told. Other errors of the card, and
     the second of these, become errors that a person can read. A full card that has become several
-    times slower gives experts back too: its memory is in RAM then, behind the link.
+    times slower gives experts back too: its memory is in RAM then, behind the link. So does one on
+    which another program has taken what was to stay free.
 
     Threads: used by the engine thread.
     """
@@ -39,24 +44,29 @@ class CardGuard:
         self._counters = counters
         self._stepped_down = stepped_down
         self._may_step_down = True
-        self._spills_left = MAX_SPILLS
+        self._gives_left = MAX_GIVEN
+        self._num_looks = 0
         self._watch = SpillWatch()
         self._before = (counters.num_decoded_tokens, counters.device_s)
 
     def look(self) -> None:
-        """See whether the card has become slow because it is full; called between two steps."""
+        """See whether others need the card's memory; called between two steps."""
         num_before, before_s = self._before
         counters, device = self._counters, self._parts.device
         self._before = (counters.num_decoded_tokens, counters.device_s)
         if device is None or counters.num_decoded_tokens != num_before + 1:
             # Of a prompt, or of another device, nothing is compared.
             return
-        if not self._watch.note(counters.device_s - before_s) or not self._spills_left:
+        is_slow = self._watch.note(counters.device_s - before_s)
+        self._num_looks += 1
+        if not self._gives_left or not (is_slow or self._num_looks % LOOK_TOKENS == 0):
             return
         free_bytes = device.free_bytes
-        if free_bytes is not None and free_bytes < FULL_BYTES and self._step_down():
-            self._spills_left -= 1
-            _LOG.warning("the card is full and slow, with %d bytes left", free_bytes)
+        least_bytes = FULL_BYTES if is_slow else CROWDED_BYTES
+        if free_bytes is not None and free_bytes < least_bytes and self._step_down():
+            self._gives_left -= 1
+            how = "full and slow" if is_slow else "crowded"
+            _LOG.warning("the card is %s, with %d bytes left", how, free_bytes)
 
     def forget(self) -> None:
         """Learn anew how fast the card is: other experts lie there now."""
@@ -101,6 +111,8 @@ class CardGuard:
             above_of(plan, parts.spec),
             vram_limit_bytes(plan),
         )
+        if parts.device is not None:
+            parts.device.trim()
         parts.plan = plan
         self._stepped_down(before, plan)
         return True

@@ -13,7 +13,7 @@ from runtime.device.faults import fault_of
 from runtime.device.torch_device import TorchArena, TorchDevice
 from runtime.engine.base import CancelToken
 from runtime.errors import LarderError, severity_of
-from runtime.generate.card_guard import FULL_BYTES, MAX_SPILLS
+from runtime.generate.card_guard import CROWDED_BYTES, FULL_BYTES, LOOK_TOKENS, MAX_GIVEN
 from runtime.generate.engine import TieredEngine
 from runtime.generate.plan_terms import fewer_in_vram
 from runtime.kernels.reference import ReferenceKernels
@@ -270,15 +270,15 @@ def test_full_card_that_becomes_slow_gives_experts_back(
     engine.sample(0.1)
     budgets = [parts.plan.vram_bytes]
 
-    for _ in range(MAX_SPILLS + 2):
+    for _ in range(MAX_GIVEN + 2):
         decode(engine, 0.01, 5 * WINDOW_STEPS)
         decode(engine, 0.2, 2 * WINDOW_STEPS)
         budgets.append(parts.plan.vram_bytes)
 
-    assert len(set(budgets)) == MAX_SPILLS + 1
+    assert len(set(budgets)) == MAX_GIVEN + 1
     assert budgets == sorted(budgets, reverse=True)
     codes = [note.code for note in engine.sample(0.1).notes]
-    assert codes == [NoteCode.CARD_FULL] * MAX_SPILLS
+    assert codes == [NoteCode.CARD_FULL] * MAX_GIVEN
     parts.experts.check()
 
 
@@ -297,12 +297,37 @@ def test_card_that_becomes_slow_and_is_not_full_keeps_its_experts(
     assert parts.plan is before
 
 
+@pytest.mark.expects_log("runtime.generate.card_guard", "WARNING")
+def test_card_that_another_program_fills_gives_experts_back_and_no_more_than_that(
+    engine: TieredEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = engine._parts
+    assert parts is not None
+    monkeypatch.setattr(TorchDevice, "free_bytes", CROWDED_BYTES)
+    before = parts.plan
+    decode(engine, 0.01, 2 * LOOK_TOKENS)
+    assert parts.plan is before
+
+    monkeypatch.setattr(TorchDevice, "free_bytes", CROWDED_BYTES - 1)
+    decode(engine, 0.01, LOOK_TOKENS)
+    once = parts.plan
+    monkeypatch.setattr(TorchDevice, "free_bytes", CROWDED_BYTES)
+    decode(engine, 0.01, 2 * LOOK_TOKENS)
+
+    assert once.vram_bytes < before.vram_bytes
+    assert parts.plan is once
+    monkeypatch.setattr(TorchDevice, "free_bytes", 0)
+    decode(engine, 0.01, 10 * LOOK_TOKENS)
+    assert engine._guard is not None
+    assert engine._guard._gives_left == 0
+
+
 def test_other_budgets_are_no_collapse(
     engine: TieredEngine, qwen2_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts, replies = engine._parts, Replies()
     assert parts is not None
-    monkeypatch.setattr(TorchDevice, "free_bytes", 0)
+    monkeypatch.setattr(TorchDevice, "free_bytes", FULL_BYTES - 1)
     decode(engine, 0.01, 5 * WINDOW_STEPS)
     engine.propose(device_plan(qwen2_folder, 4, VRAM_SLOTS - 1, CARD), replies)
     engine.apply()
