@@ -2,8 +2,8 @@
 rem The same verbs as the Makefile, for Windows: make run, make test, make check ...
 setlocal
 cd /d "%~dp0"
-set "VERB=%~1"
-if "%VERB%"=="" set "VERB=run"
+set "VERB=%*"
+if "%~1"=="" set "VERB=run"
 if defined LARDER_PYTHON (
   "%LARDER_PYTHON%" .ci\verb.py %VERB%
   exit /b

@@ -33,7 +33,12 @@ LINUX = Platform(
     ),
 )
 WINDOWS = Platform("windows", ("win_amd64",))
-MACOS = Platform("macos", tuple(f"macosx_{major}_0_arm64" for major in range(14, 10, -1)))
+MACOS = Platform(
+    "macos",
+    tuple(
+        f"macosx_{major}_0_{kind}" for major in range(14, 9, -1) for kind in ("arm64", "universal2")
+    ),
+)
 
 
 def normal_name(name: str) -> str:

@@ -1,0 +1,1 @@
+"""The application and the disk image for macOS on Apple silicon."""
