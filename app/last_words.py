@@ -30,14 +30,14 @@ def tell_of_failure(error: BaseException, log: Path) -> str:
     lines = "".join(traceback.format_exception(error))
     kept = _append(log, lines)
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    text = start_words.failed(reason, str(log) if kept else "")
+    text = start_words.failed(reason, str(log) if kept else "") + _of_version_before()
     show(start_words.failed_title(), text, os.environ)
     return text
 
 
 def tell_of_fault(number: int, log: Path) -> str:
     """Show that the program was ended by a signal of the system; return what was shown."""
-    text = start_words.crashed(number, str(log))
+    text = start_words.crashed(number, str(log)) + _of_version_before()
     show(start_words.failed_title(), text, os.environ)
     return text
 
@@ -91,6 +91,17 @@ def commands(
         ["xmessage", "-center", text],
         ["notify-send", "-u", "critical", title, text],
     ]
+
+
+def _of_version_before() -> str:
+    """Return a paragraph that names the version before, if it is still kept; else nothing."""
+    from app.state.folders import app_folders
+    from app.state.package import read_replaced, replaced_file
+
+    record = read_replaced(replaced_file(app_folders(os.environ).data))
+    if record is None or not Path(record.previous).exists():
+        return ""
+    return f"\n\n{start_words.version_before(record.previous)}"
 
 
 def _append(log: Path, text: str) -> bool:

@@ -32,13 +32,15 @@ from app.state.library_search import LibrarySearch
 from app.state.live_budgets import LiveBudgets
 from app.state.model_removal import ModelRemoval
 from app.state.monitor import Monitor
-from app.state.report_bundle import report_bundle
+from app.state.package import read_package
+from app.state.report_bundle import report_bundle, version
 from app.state.session import Session
 from app.state.settings import SettingsState
 from app.state.settings_file import read_settings
 from app.state.stages import Stage
 from app.state.telemetry import TelemetryState
 from app.state.telemetry_watch import TelemetryWatch
+from app.state.updates import Updates
 from app.text import start_words
 from app.text.shortcut_words import answer_announced, model_announced
 from app.text.words import ChatWords, SettingWords, StripWords
@@ -105,6 +107,9 @@ class Program(QObject):
             self.folders.models,
         )
         self.downloads = Downloads(self.folders.downloads_file, self.hub_link, self.settings)
+        self.updates = Updates(
+            self.hub_link, self.settings, read_package(environment), version(), self.folders.data
+        )
         self.chat = ChatState(self.folders.chats_file, self.session, self.settings, self)
         self.telemetry = TelemetryState(self)
         self.monitor = Monitor(
@@ -168,6 +173,7 @@ class Program(QObject):
         self.settings.change(window_geometry=self.window.geometry_text())
         self.chat.close()
         self.downloads.close()
+        self.updates.close()
         self.hub_link.close()
         self.session.shutdown()
         self._map_import.close()
@@ -193,6 +199,7 @@ class Program(QObject):
     def _begin(self) -> None:
         self.session.start()
         self.downloads.start()
+        self.updates.begin()
         values = self.settings.values
         if self._options.dropped:
             self.open_folder(self._options.dropped)
@@ -260,6 +267,7 @@ class Program(QObject):
             files,
             self.language.choices,
             download_folder=str(self.folders.models),
+            updates=self.updates if self.updates.can_look else None,
         )
         view.restart_wanted.connect(self._on_restart_wanted)
         view.about.report_wanted.connect(lambda path: view.about.save_report(path, self._report()))
@@ -298,6 +306,9 @@ class Program(QObject):
         self._drop.refused.connect(notices.show_drop_refused)
         self.removal.ended.connect(notices.show_removal)
         self.downloads.finished.connect(self._on_download_finished)
+        self.updates.found.connect(
+            lambda update: notices.show_update(update, self._on_updates_wanted)
+        )
         self.first_start.welcome.ended.connect(self.chat_view.focus_question)
         window.new_chat_wanted.connect(self._on_new_chat_wanted)
         window.stop_wanted.connect(self._on_stop_wanted)
@@ -389,6 +400,15 @@ class Program(QObject):
         view = self.window.page(Page.SETTINGS)
         assert isinstance(view, SettingsView)
         view.show_keys()
+
+    def _on_updates_wanted(self) -> None:
+        from app.views.settings_view import SettingsView
+
+        self.window.notice.clear(NoticeSource.UPDATE)
+        self.window.show_page(Page.SETTINGS)
+        view = self.window.page(Page.SETTINGS)
+        assert isinstance(view, SettingsView)
+        view.show_updates()
 
     def _announce_answer(self) -> None:
         """Say an answer that ended, for those who do not see it."""

@@ -1,5 +1,7 @@
 """What a person is told across all pages, above whatever page is shown."""
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QObject, Signal
 
 from app.language import SpokenLanguage
@@ -9,15 +11,18 @@ from app.state.model_removal import RemovalResult
 from app.state.session import Session
 from app.state.settings import SettingsState
 from app.state.stages import Stage
+from app.text import update_words
 from app.text.appearance_words import language_not_read
 from app.text.discover_words import downloaded_line
 from app.text.error_heads import NextStep
 from app.text.library_words import removal_line
 from app.text.notices import chat_notice, rested_notice, setting_notice
+from app.text.update_words import UpdateWords
 from app.text.words import ShellWords
 from app.views.error_notice import show_error
 from app.views.notice_bar import NoticeBar, NoticeSource
 from runtime.protocol.errors import ErrorReport
+from runtime.protocol.update_messages import ProgramUpdate
 
 MAX_LOG_LINES = 12
 """Of the log of a runtime that ended, in the details of the notice."""
@@ -78,6 +83,13 @@ class NoticeBoard(QObject):
             is_ended=is_ended,
             log_text="\n".join(lines[-MAX_LOG_LINES:]),
             on_closed=session.dismiss_error,
+        )
+
+    def show_update(self, update: ProgramUpdate, show: Callable[[], None]) -> None:
+        """Tell that there is a newer version, and offer to look at what it changes."""
+        actions = [(UpdateWords.SHOW, show)]
+        self._bar.show_notice(
+            NoticeSource.UPDATE, update_words.found(update.version), actions, is_error=False
         )
 
     def show_rested(self, folder: str, name: str) -> None:

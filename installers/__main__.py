@@ -10,6 +10,7 @@ from pathlib import Path
 from installers import pack
 from installers.description import ROOT, Description, RecipeError, read
 from installers.linux import appimage, deb, folder
+from installers.macos import recipe as macos
 from installers.windows import recipe
 
 _BUILT = ROOT / "build" / "installers"
@@ -33,8 +34,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--build", type=Path, default=_BUILT, help="where they are made")
     parser.add_argument("--demo", type=Path, default=ROOT / "build" / "demo" / "larder-demo")
     parser.add_argument("--torch-source", default="", help="the index torch comes from")
-    parser.add_argument("--python", type=Path, help="Windows: Python's embeddable package")
-    parser.add_argument("--wheel", type=Path, help="Windows: our wheel, built there")
+    parser.add_argument("--python", type=Path, help="Windows, macOS: Python as it is published")
+    parser.add_argument("--wheel", type=Path, help="Windows, macOS: our wheel, built there")
+    parser.add_argument("--compiler", default="clang", help="macOS: what compiles the launchers")
     parser.add_argument("--compressor", choices=("lzma", "zlib"), default="lzma")
     return parser.parse_args(arguments)
 
@@ -77,6 +79,25 @@ def _windows(description: Description, options: argparse.Namespace) -> None:
     _close(options.out, tree, [target], f"{count} programs and libraries looked at")
 
 
+def _macos(description: Description, options: argparse.Namespace) -> None:
+    """The application, and on a Mac its disk image."""
+    if options.python is None:
+        raise RecipeError(
+            "The recipe for macOS needs --python with a folder of Python 3.11 for Apple silicon; "
+            "installers/sources.toml says where one is published."
+        )
+    sources = macos.Sources(
+        options.build / "cache", options.demo, options.python, options.wheel, options.compiler
+    )
+    stem = f"{description.name}-{description.version}-macos-arm64"
+    place, target = options.build / stem, options.out / f"{stem}.dmg"
+    options.out.mkdir(parents=True, exist_ok=True)
+    app, count = macos.build(description, sources, place)
+    note = macos.close(description, app, target)
+    made = [target] if target.exists() else []
+    _close(options.out, app, made, f"{count} programs and libraries looked at; {note}")
+
+
 def _close(out: Path, tree: Path, made: list[Path], note: str) -> None:
     """Look at the sizes of what was made, write checksums, and tell what takes room."""
     taken = pack.room(tree)
@@ -89,6 +110,7 @@ def _close(out: Path, tree: Path, made: list[Path], note: str) -> None:
 
 KINDS: dict[str, Callable[[Description, argparse.Namespace], None]] = {
     "linux": _linux,
+    "macos": _macos,
     "windows": _windows,
 }
 

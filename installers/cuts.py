@@ -16,6 +16,8 @@ DISTRIBUTIONS = {
     "sympy", "mpmath", "networkx", "fsspec", "setuptools", "triton",
     # Wanted by the hub's library for what we never call: its command line, its own downloads.
     "hf-xet", "click", "tqdm", "packaging", "colorama",
+    # Wanted by cffi for reading C, while cryptography brings what it read.
+    "pycparser",
     # Wanted by gguf.
     "requests", "urllib3", "charset-normalizer", "certifi",
     # Reads the file that the demo model is built from; the demo is inside as built.
@@ -95,6 +97,8 @@ _QT_SHARED = (
 
 def is_cut(path: str, system: str) -> bool:
     """Whether a file of the folder of packages is left out on a system."""
+    if system != "linux" and path.endswith("-linux-gnu.so"):
+        return True  # our own, built for the machine that makes the package
     for cut in CUTS:
         if any(fnmatch(path, pattern) for pattern in cut.patterns):
             return not any(fnmatch(path, pattern) for pattern in cut.kept)

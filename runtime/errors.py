@@ -20,6 +20,9 @@ _REQUEST = frozenset(
         ErrorCode.DOWNLOAD_PLACE_TAKEN,
         ErrorCode.DOWNLOAD_BUSY,
         ErrorCode.DOWNLOAD_WRITE_FAILED,
+        ErrorCode.UPDATE_UNREACHABLE,
+        ErrorCode.UPDATE_INVALID,
+        ErrorCode.UPDATE_UNSIGNED,
     }
 )
 _RUNTIME = frozenset(

@@ -55,6 +55,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Usual places that are not looked through."""
     is_hub_allowed: bool = False
     """Whether a hub of models may be asked over the network."""
+    is_update_allowed: bool = False
+    """Whether newer versions of the program are looked for at each start."""
     hub_address: str = ""
     """Empty takes ``HF_ENDPOINT``, or the usual one."""
     download_folder: str = ""

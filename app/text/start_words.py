@@ -54,6 +54,14 @@ def crashed(number: int, log: str) -> str:
     return f"{text}\n\n{_more_in(log)}"
 
 
+def version_before(path: str) -> str:
+    """Say where the version is that worked."""
+    return tr(
+        "This version is new here. The one before is kept: start {path}, or give it back its name "
+        "in place of the new one."
+    ).format(path=path)
+
+
 def _more_in(log: str) -> str:
     """Say where details are."""
     return tr("Details are in {log}").format(log=log)

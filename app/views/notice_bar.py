@@ -29,6 +29,7 @@ class NoticeSource(enum.Enum):
     DELETED = "deleted"
     REMOVED = "removed"
     DOWNLOADED = "downloaded"
+    UPDATE = "update"
 
 
 class NoticeRow(QFrame):

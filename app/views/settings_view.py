@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 from app.state.sampling import sampling_for
 from app.state.session import Session
 from app.state.settings import Settings, SettingsState
+from app.state.updates import Updates
 from app.text.monitor_words import DriveWords
 from app.text.view_words import DialogWords
 from app.text.words import SettingWords, ShellWords
@@ -31,6 +32,7 @@ from app.views.pieces import button, label, scrolling
 from app.views.sampling_fields import SamplingFields, decimal_field, whole_field
 from app.views.setting_grid import SettingGrid
 from app.views.shortcut_card import ShortcutCard
+from app.views.update_card import UpdateCard
 
 TYPING_PAUSE_MS = 400
 _RECOMMENDED = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
@@ -50,6 +52,7 @@ class SettingsView(QWidget):
         languages: Sequence[tuple[str, str]] = (),
         parent: QWidget | None = None,
         download_folder: str = "",
+        updates: Updates | None = None,
     ) -> None:
         super().__init__(parent)
         self._settings = settings
@@ -71,6 +74,12 @@ class SettingsView(QWidget):
         self._build_files(files)
         self.keys = ShortcutCard()
         self._column.addWidget(self.keys)
+        self.updates = UpdateCard(updates) if updates is not None else None
+        if self.updates is not None:
+            self.updates.allowed.clicked.connect(
+                lambda is_on: settings.change(is_update_allowed=is_on)
+            )
+            self._column.addWidget(self.updates)
         self.about = AboutCard()
         self._column.addWidget(self.about)
         reset = button(SettingWords.RESET)
@@ -103,6 +112,13 @@ class SettingsView(QWidget):
         # Its place is known once the page has been laid out.
         self._outside.activate()
         self._scroll.ensureWidgetVisible(self.keys)
+
+    def show_updates(self) -> None:
+        """Bring what is said of a newer version into view."""
+        if self.updates is not None:
+            self.updates.look.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self._outside.activate()
+            self._scroll.ensureWidgetVisible(self.updates)
 
     def _card(self, heading: str) -> SettingGrid:
         card = SettingGrid(heading)
@@ -169,6 +185,8 @@ class SettingsView(QWidget):
 
     def _show_values(self) -> None:
         values = self._settings.values
+        if self.updates is not None:
+            self.updates.allowed.setChecked(values.is_update_allowed)
         self._show_sampling(values)
         with QSignalBlocker(self._unload_after):
             self._unload_after.setValue(values.unload_after_min)

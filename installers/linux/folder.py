@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers import demo, icons, licences, pack, wheels
+from installers import demo, icons, licences, marker, pack, wheels
 from installers.description import Description, RecipeError
 from installers.linux import debian_files, libraries, starter
 
@@ -90,13 +90,14 @@ def build(description: Description, sources: Sources, tree: Path) -> str:
     packages = tree / PACKAGES
     wheels.unpack([own, *found], packages, "linux")
     demo.add(sources.demo, packages)
+    marker.write(tree, packages, "linux")
     strip(packages)
     libraries.drop_unwanted_qt(packages)
     libraries.lend_to_qt(tree, packages)
     others = [_debian_component(deb) for deb in debs]
     others += starter.components(tree / "licences")
     licences.collect(description, packages, tree / "licences", others)
-    _launcher(tree)
+    compile_launcher(tree)
     _desktop_files(description, tree, sources.cache / "icons")
     compile_modules(tree)
     import_modules(tree)
@@ -130,7 +131,7 @@ def strip(packages: Path) -> None:
             thin.replace(path)
 
 
-def _launcher(tree: Path) -> None:
+def compile_launcher(tree: Path) -> None:
     """Compile the program to start, and the terminal's name for it."""
     target = tree / "larder"
     flags = ["-O2", "-Wall", "-Werror", "-no-pie", "-s", "-Wl,--build-id=none"]

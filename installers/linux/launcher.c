@@ -43,6 +43,22 @@ static pid_t start(char **words, pid_t parent) {
   _exit(127);
 }
 
+// Put a newer version, which was unpacked beside us while the window was open, into our place. The one
+// before is kept until the new one has started once: app/state/updates.py lets go of it.
+static void take_newer(const char *here) {
+  char fresh[PATH_MAX + 16], ready[PATH_MAX + 32], previous[PATH_MAX + 16];
+  snprintf(fresh, sizeof fresh, "%s.new", here);
+  snprintf(ready, sizeof ready, "%s/.ready", fresh);
+  snprintf(previous, sizeof previous, "%s.previous", here);
+  if (access(ready, F_OK) != 0 || rename(here, previous) != 0) return;
+  if (rename(fresh, here) != 0) {
+    rename(previous, here);
+    return;
+  }
+  snprintf(ready, sizeof ready, "%s/.ready", here);
+  unlink(ready);
+}
+
 int main(int count, char **given) {
   char here[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
@@ -84,6 +100,7 @@ int main(int count, char **given) {
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return 1;
   child = 0;
+  take_newer(here);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   int number = WTERMSIG(status);
   if (number == SIGSEGV || number == SIGABRT || number == SIGBUS || number == SIGILL ||

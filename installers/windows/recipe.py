@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers import demo, icons, licences, pack, wheels
+from installers import demo, icons, licences, marker, pack, wheels
 from installers.description import Description, RecipeError
 from installers.windows import portable
 
@@ -51,11 +51,14 @@ def build(description: Description, sources: Sources, tree: Path, target: Path) 
     (tree / "python").mkdir(parents=True)
     _lay_python(sources.python, tree / "python")
     found = wheels.fetch(description, wheels.WINDOWS, sources.cache / "wheels-windows")
-    own = sources.own_wheel or wheels.build_own(sources.cache / "own-plain", is_pure=True)
+    own = sources.own_wheel or wheels.build_own(
+        sources.cache / "own-plain", is_pure=sys.platform != "win32"
+    )
     packages = tree / "packages"
     wheels.unpack([own, *found], packages, "windows")
     _lay_run_time(sources.cache / "run-time", tree)
     demo.add(sources.demo, packages)
+    marker.write(tree, packages, "windows")
     licences.collect(description, packages, tree / "licences", [_python_component(tree)])
     pictures = icons.draw(description.icon, sources.cache / "icons")
     icon = sources.cache / "larder.ico"

@@ -37,6 +37,10 @@ class ErrorCode(enum.StrEnum):
     DOWNLOAD_PLACE_TAKEN = "download_place_taken"
     DOWNLOAD_BUSY = "download_busy"
     DOWNLOAD_WRITE_FAILED = "download_write_failed"
+    # newer versions of the program
+    UPDATE_UNREACHABLE = "update_unreachable"
+    UPDATE_INVALID = "update_invalid"
+    UPDATE_UNSIGNED = "update_unsigned"
     # model: reading it
     FOLDER_NOT_FOUND = "folder_not_found"
     NOT_A_MODEL = "not_a_model"

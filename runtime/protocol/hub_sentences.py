@@ -46,5 +46,17 @@ HUB_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "Writing to {folder} failed: {reason}. Check that the drive is connected and sound,"
             " then resume; what was downloaded is kept."
         ),
+        ErrorCode.UPDATE_UNREACHABLE: (
+            "{host} cannot be reached: {reason}. Larder works as before; look for a newer version"
+            " again once there is a connection."
+        ),
+        ErrorCode.UPDATE_INVALID: (
+            "What {host} says of newer versions cannot be used: {reason}. Nothing was changed; look"
+            " again later."
+        ),
+        ErrorCode.UPDATE_UNSIGNED: (
+            "What {host} says of newer versions is not signed by those who made this program."
+            " Nothing was downloaded; get newer versions by hand from where you got this one."
+        ),
     }
 )

@@ -27,6 +27,12 @@ from runtime.protocol.model import LoadedModel, LoadStage, ModelReport
 from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
 from runtime.protocol.search import FolderWeight, RootState
 from runtime.protocol.telemetry import TelemetrySample
+from runtime.protocol.update_messages import (
+    CheckForUpdate,
+    FetchUpdate,
+    UpdateChecked,
+    UpdateFetched,
+)
 from runtime.protocol.values import Budgets, WeightFormat
 
 
@@ -370,6 +376,8 @@ AnyCommand = (
     | DescribeHubModel
     | DownloadModel
     | DiscardDownload
+    | CheckForUpdate
+    | FetchUpdate
     | StopRuntime
 )
 AnyEvent = (
@@ -405,6 +413,8 @@ AnyEvent = (
     | ModelDownloaded
     | DownloadPaused
     | DownloadDiscarded
+    | UpdateChecked
+    | UpdateFetched
     | RuntimeStopped
     | CommandFailed
     | TelemetrySampled
@@ -437,6 +447,8 @@ ClosingEvent = (
     | ModelDownloaded
     | DownloadPaused
     | DownloadDiscarded
+    | UpdateChecked
+    | UpdateFetched
     | RuntimeStopped
     | CommandFailed
 )

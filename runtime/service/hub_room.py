@@ -17,6 +17,12 @@ from runtime.protocol.hub_messages import (
     ModelDownloaded,
     SearchHub,
 )
+from runtime.protocol.update_messages import (
+    CheckForUpdate,
+    FetchUpdate,
+    UpdateChecked,
+    UpdateFetched,
+)
 from runtime.service.guard import run_guarded
 from runtime.service.log import ErrorLog
 from runtime.service.requests import Request
@@ -40,6 +46,7 @@ class HubRoom:
         self._error_log = error_log
         self._asking: Worker | None = None
         self._loading: Worker | None = None
+        self._updating: Worker | None = None
 
     def start(self, request: Request, question: HubQuestion) -> None:
         """Begin, once what was asked of the same thread before has ended."""
@@ -57,9 +64,23 @@ class HubRoom:
         worker = self._worker(is_question=isinstance(question, SearchHub | DescribeHubModel))
         worker.submit(lambda: run_guarded(work, request.fail, self._error_log))
 
+    def start_update(self, request: Request, question: CheckForUpdate | FetchUpdate) -> None:
+        """Look for a newer version of the program, or bring it."""
+        request.is_cancellable = True
+
+        def work() -> None:
+            if isinstance(question, CheckForUpdate):
+                self._check_for_update(request, question)
+            else:
+                self._fetch_update(request, question)
+
+        self._updating = self._updating or Worker("update")
+        self._updating.submit(lambda: run_guarded(work, request.fail, self._error_log))
+
     def finish(self, timeout_s: float) -> bool:
         """End after what was started and cancelled; return whether that was in time."""
-        workers = [worker for worker in (self._asking, self._loading) if worker is not None]
+        started = (self._asking, self._loading, self._updating)
+        workers = [worker for worker in started if worker is not None]
         for worker in workers:
             worker.finish()
         are_ended = [worker.join(timeout_s) for worker in workers]
@@ -96,21 +117,53 @@ class HubRoom:
         except CancelledError:
             request.close(HubCancelled(request_id=request_id))
 
+    def _check_for_update(self, request: Request, question: CheckForUpdate) -> None:
+        from runtime.hub.updates import UpdateDesk
+
+        request_id = request.request_id
+        try:
+            request.cancel.check()
+            update = UpdateDesk().check(
+                question.address, question.key, question.version, question.package, request.cancel
+            )
+        except CancelledError:
+            request.close(HubCancelled(request_id=request_id))
+            return
+        request.close(UpdateChecked(request_id=request_id, update=update))
+
+    def _fetch_update(self, request: Request, command: FetchUpdate) -> None:
+        from runtime.hub.unpack import unpack_beside
+        from runtime.hub.updates import UpdateDesk
+
+        request_id = request.request_id
+        done = 0
+
+        def tell(fetched: "Fetched") -> None:
+            nonlocal done
+            # A frame for each percent is enough for the eye.
+            if (fetched.done_bytes - done) * 100 < fetched.total_bytes and not fetched.num_retries:
+                return
+            done = fetched.done_bytes
+            request.tell(_progressed(request_id, fetched))
+
+        try:
+            request.cancel.check()
+            path = UpdateDesk().fetch(
+                command.address, command.update, command.folder, request.cancel, tell
+            )
+            if command.unpack_beside:
+                path = unpack_beside(path, Path(command.unpack_beside), request.cancel)
+        except CancelledError:
+            request.close(DownloadPaused(request_id=request_id, kept_bytes=done))
+            return
+        request.close(UpdateFetched(request_id=request_id, path=str(path)))
+
     def _download(self, request: Request, command: DownloadModel) -> None:
         request_id = request.request_id
         desk = self._desk()
 
         def tell(fetched: "Fetched") -> None:
-            request.tell(
-                DownloadProgressed(
-                    request_id=request_id,
-                    done_bytes=fetched.done_bytes,
-                    total_bytes=fetched.total_bytes,
-                    bytes_per_s=fetched.bytes_per_s,
-                    file=fetched.file,
-                    num_retries=fetched.num_retries,
-                )
-            )
+            request.tell(_progressed(request_id, fetched))
 
         try:
             request.cancel.check()
@@ -133,3 +186,15 @@ class HubRoom:
     def _discard(self, request: Request, command: DiscardDownload) -> None:
         freed = self._desk().discard(command.model_id, command.folder)
         request.close(DownloadDiscarded(request_id=request.request_id, freed_bytes=freed))
+
+
+def _progressed(request_id: int, fetched: "Fetched") -> DownloadProgressed:
+    """Return how far a download is, as it is told."""
+    return DownloadProgressed(
+        request_id=request_id,
+        done_bytes=fetched.done_bytes,
+        total_bytes=fetched.total_bytes,
+        bytes_per_s=fetched.bytes_per_s,
+        file=fetched.file,
+        num_retries=fetched.num_retries,
+    )

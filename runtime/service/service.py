@@ -33,6 +33,7 @@ from runtime.protocol.messages import (
     WatchTelemetry,
     WeighModel,
 )
+from runtime.protocol.update_messages import CheckForUpdate, FetchUpdate
 from runtime.service.desk import Desk
 from runtime.service.engine_room import EngineFactory, EngineRoom
 from runtime.service.folders import find_folders
@@ -148,6 +149,8 @@ class Service:
                 self._search_room.start(request, command)
             case SearchHub() | DescribeHubModel() | DownloadModel() | DiscardDownload():
                 self._hub_room.start(request, command)
+            case CheckForUpdate() | FetchUpdate():
+                self._hub_room.start_update(request, command)
             case SetBudgets():
                 self._stages.check_loaded()
                 self._sampler.wake()

@@ -102,6 +102,13 @@ from runtime.protocol.telemetry import (
     RuntimeNote,
     TelemetrySample,
 )
+from runtime.protocol.update_messages import (
+    CheckForUpdate,
+    FetchUpdate,
+    ProgramUpdate,
+    UpdateChecked,
+    UpdateFetched,
+)
 from runtime.protocol.values import (
     Budgets,
     EnergyEstimate,
@@ -300,6 +307,9 @@ _SAMPLE = TelemetrySample(
     ],
 )
 
+_UPDATE = ProgramUpdate(
+    version="0.2.0", notes="More models.", file="larder.deb", size_bytes=9, sha256="0" * 64
+)
 COMMANDS: list[AnyCommand] = [
     OpenSession(request_id=1, protocol_version=1, client_name="larder 0.1.0"),
     InspectModel(request_id=2, folder="/models/größe"),
@@ -326,6 +336,19 @@ COMMANDS: list[AnyCommand] = [
     DescribeHubModel(request_id=15, model_id="a/b", folder="/models"),
     DownloadModel(request_id=16, model_id="a/b", revision="0" * 40, folder="/models"),
     DiscardDownload(request_id=17, model_id="a/b", folder="/models"),
+    CheckForUpdate(
+        request_id=18,
+        address="https://versions.example/larder",
+        key="AAAA",
+        version="0.1.0",
+        package="linux-deb",
+    ),
+    FetchUpdate(
+        request_id=19,
+        address="https://versions.example/larder",
+        update=_UPDATE,
+        folder="/downloads",
+    ),
     StopRuntime(request_id=1 << 40),
 ]
 EVENTS: list[AnyEvent] = [
@@ -416,6 +439,9 @@ EVENTS: list[AnyEvent] = [
     ModelDownloaded(request_id=16, folder="/models/a/b", size_bytes=10),
     DownloadPaused(request_id=16, kept_bytes=5),
     DownloadDiscarded(request_id=17, freed_bytes=5),
+    UpdateChecked(request_id=18, update=_UPDATE),
+    UpdateChecked(request_id=18),
+    UpdateFetched(request_id=19, path="/downloads/larder.deb"),
     RuntimeStopped(request_id=1 << 40),
     CommandFailed(request_id=5, error=_ERROR),
     TelemetrySampled(sample=_SAMPLE),

@@ -61,6 +61,8 @@ class FakeHub:
         self.faults: dict[str, list[Fault]] = {}
         self.requests: list[tuple[str, str, str]] = []
         """Path with query, ``Range`` and ``Authorization`` of each request."""
+        self.files: Path | None = None
+        """A folder whose files are below ``/updates``."""
         self.closing = threading.Event()
         self.pause_after: dict[str, threading.Event] = {}
         """By file: after a half of it, the rest waits for this."""
@@ -115,10 +117,19 @@ class FakeHub:
             self._search(request, urllib.parse.parse_qs(url.query))
         elif path.startswith("/api/models/"):
             self._describe(request, path.removeprefix("/api/models/").partition("/revision/")[0])
+        elif path.startswith("/updates/") and self.files is not None:
+            self._plain(request, self.files / path.removeprefix("/updates/"))
         elif match := re.fullmatch(r"/(cdn/)?(.+)/resolve/([0-9a-f]+)/(.+)", path):
             self._resolve(request, match[2], match[3], match[4], is_far=bool(match[1]))
         else:
             _send(request, 404, b"{}")
+
+    def _plain(self, request: BaseHTTPRequestHandler, path: Path) -> None:
+        if not path.is_file():
+            _send(request, 404, b"")
+            return
+        waiting = self.faults.get(path.name, [])
+        self._file(request, path, waiting.pop(0) if waiting else None)
 
     def _search(self, request: BaseHTTPRequestHandler, query: dict[str, list[str]]) -> None:
         word = query.get("search", [""])[0].lower()

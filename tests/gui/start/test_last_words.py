@@ -116,3 +116,18 @@ def test_fault_is_told_by_a_process_of_its_own(tmp_path: Path, language: str, wo
     assert done.returncode == 0
     assert words in done.stderr
     assert str(tmp_path) in done.stderr
+
+
+def test_version_before_is_named_while_the_new_one_has_not_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LARDER_HOME", str(tmp_path))
+    monkeypatch.setattr(last_words, "show", lambda *_: "")
+    kept, log = tmp_path / "larder.AppImage.previous", tmp_path / "crash.log"
+    record = tmp_path / "data" / "update.json"
+    record.parent.mkdir()
+    record.write_text(f'{{"version": "0.2.0", "previous": "{kept.as_posix()}"}}')
+    assert str(kept) not in last_words.tell_of_fault(11, log)
+    kept.write_text("old")
+    assert str(kept) in last_words.tell_of_fault(11, log)
+    assert str(kept) in last_words.tell_of_failure(RuntimeError("broken"), log)
