@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
@@ -50,8 +52,12 @@ class Screen:
         )
         return done.stdout.strip()
 
-    def drop(self, folder: str, window: str) -> None:
-        """Drag a folder with the mouse onto the middle of a window, as a file manager would."""
+    @contextlib.contextmanager
+    def drop(self, folder: str, window: str) -> Iterator[None]:
+        """Drag a folder with the mouse onto the middle of a window, as a file manager would.
+
+        The window asks for the folder's name later, so what was dragged is there until the end.
+        """
         environment = {**os.environ, "DISPLAY": f":{self.number}", "QT_QPA_PLATFORM": "xcb"}
         command = [sys.executable, "-m", "installers.drag", folder]
         with subprocess.Popen(
@@ -62,6 +68,7 @@ class Screen:
                 if len(told) != 2:
                     raise RecipeError("The window to drag from did not open; PySide6 is needed.")
                 self._drag(int(told[0]), int(told[1]), window)
+                yield
             finally:
                 source.terminate()
 

@@ -208,14 +208,18 @@ class Trial:
             start_s = time.monotonic() - started_s
             chats = folder / ".local" / "share" / self.description.name / "chats.db"
             self.screen.keys("windowfocus", window)
+            # Through the first start's steps, if they are shown, and to the field for questions.
+            self.screen.keys("key", "Escape", "sleep", "2")
             self.screen.keys("type", "--delay", "20", _QUESTION)
             asked = self._wait(program, log, "a question", lambda: self._ask(chats))
             answer = self._wait(program, log, "an answer", lambda: _answer(chats))
             library = chats.with_name("library.json")
-            self.screen.drop(f"/tmp/{model.name}", window)
-            self._wait(program, log, "dropped model", lambda: _line_with(library, model.name))
+            with self.screen.drop(f"/tmp/{model.name}", window):
+                self._wait(program, log, "dropped model", lambda: _line_with(library, model.name))
         finally:
             self._close(program, home)
+        if asked != _QUESTION:
+            raise RecipeError(f"The question arrived as {asked!r}.")
         if _ANSWER not in answer:
             raise RecipeError(f"The answer to {asked!r} was {answer!r}.")
         return {"start_s": round(start_s, 2), "answer": answer, "exit_status": program.returncode}
