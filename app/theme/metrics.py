@@ -11,6 +11,7 @@ CONTROL_RADIUS: Final = 8
 TEXT_COLUMN_WIDTH: Final = 760
 """No column of text is wider."""
 RAIL_WIDTH: Final = 84
+MAX_RAIL_WIDTH: Final = 140
 STRIP_HEIGHT: Final = 40
 CHAT_LIST_WIDTH: Final = 216
 SIDE_WIDTH: Final = 270

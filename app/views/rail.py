@@ -3,12 +3,17 @@
 import enum
 
 from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QButtonGroup, QFrame, QToolButton, QVBoxLayout, QWidget
 
 from app.text.words import ShellWords
 from app.theme import metrics
 from app.theme.apply import icon
 from app.theme.palette import Palette
+
+SIDE = 8
+AROUND_NAME = 2 * SIDE + 6
+"""Margins of the rail, padding and border of a button."""
 
 
 class Page(enum.Enum):
@@ -38,11 +43,10 @@ class Rail(QFrame):
     def __init__(self, palette: Palette, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("look", "rail")
-        self.setFixedWidth(metrics.RAIL_WIDTH)
         self._buttons: dict[Page, QToolButton] = {}
         group = QButtonGroup(self)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 14, 8, 8)
+        layout.setContentsMargins(SIDE, 14, SIDE, 8)
         layout.setSpacing(6)
         for number, page in enumerate(Page, start=1):
             button = QToolButton()
@@ -54,7 +58,6 @@ class Rail(QFrame):
             button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
             button.setIconSize(QSize(20, 20))
             button.setCheckable(True)
-            button.setFixedSize(metrics.RAIL_WIDTH - 16, 56)
             button.setCursor(Qt.CursorShape.PointingHandCursor)
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
             button.clicked.connect(lambda _=False, page=page: self.page_chosen.emit(page))
@@ -62,8 +65,21 @@ class Rail(QFrame):
             layout.addWidget(button)
             self._buttons[page] = button
         layout.addStretch(1)
+        self._fit()
         self._palette = palette
         self.show_page(Page.CHAT)
+
+    def _fit(self) -> None:
+        """Be as wide as the longest name needs, which other languages may have longer."""
+        font = QFont(self.font())
+        font.setPixelSize(metrics.BODY_PX)
+        font.setWeight(QFont.Weight.DemiBold)
+        measure = QFontMetrics(font)
+        widest = max(measure.horizontalAdvance(each.text()) for each in self._buttons.values())
+        width = min(max(metrics.RAIL_WIDTH, widest + AROUND_NAME), metrics.MAX_RAIL_WIDTH)
+        self.setFixedWidth(width)
+        for each in self._buttons.values():
+            each.setFixedSize(width - 2 * SIDE, 56)
 
     def show_page(self, page: Page) -> None:
         """Check the button of the page that is open."""

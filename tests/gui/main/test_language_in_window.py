@@ -12,10 +12,13 @@ from pytestqt.qtbot import QtBot
 from app.language import speak, zoomed
 from app.link import interpreter
 from app.main import StartOptions
+from app.text import translate
 from app.text.languages import SHIPPED
-from app.text.po_file import read_entries
+from app.text.po_file import read_entries, translations_of
+from app.theme import metrics
+from app.theme.palette import LIGHT
 from app.views.notice_bar import NoticeSource
-from app.views.rail import Page
+from app.views.rail import Page, Rail
 from app.views.settings_view import SettingsView
 from tests.support.window import WindowDriver
 
@@ -148,3 +151,19 @@ def test_restart_runs_the_same_program_apart_from_this_one(
 def test_size_is_a_scale_for_qt(percent: int, given: dict[str, str], expected: object) -> None:
     scaled = zoomed(percent, given)
     assert scaled == (expected and {"QT_SCALE_FACTOR": expected})
+
+
+def test_rail_is_as_wide_as_its_longest_name(qtbot: QtBot) -> None:
+    usual = Rail(LIGHT)
+    qtbot.addWidget(usual)
+    translate.use_translations(
+        translations_of(
+            'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+            'msgid "Settings"\nmsgstr "Einstellungen"\n'
+        )
+    )
+    wide = Rail(LIGHT)
+    qtbot.addWidget(wide)
+    assert metrics.RAIL_WIDTH <= usual.width() < wide.width() <= metrics.MAX_RAIL_WIDTH
+    for button in wide.findChildren(QAbstractButton):
+        assert button.fontMetrics().horizontalAdvance(button.text()) <= button.width() - 6
