@@ -96,7 +96,7 @@ def write(description: Description, dist: Path, notes: Path, key: Path) -> list[
     data = (json.dumps(listed, indent=1, ensure_ascii=False) + "\n").encode()
     (dist / LIST).write_bytes(data)
     (dist / SIGNATURE).write_bytes(base64.b64encode(secret.sign(data)) + b"\n")
-    return [file["name"] for file in files.values()]
+    return [str(file["name"]) for file in files.values()]
 
 
 def packages(description: Description) -> dict[str, str]:

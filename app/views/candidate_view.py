@@ -122,9 +122,7 @@ class CandidateView(QWidget):
             budgets = limits.budgets
             vram = budgets.vram_bytes.get(device.device) if device is not None else None
             self._budget.show_vram(plan, device, vram)
-            self._budget.show_effect(
-                plan, candidate.curve, is_planning=candidate.is_planning
-            )
+            self._budget.show_effect(plan, candidate.curve, is_planning=candidate.is_planning)
             self._budget.show_ram(plan, machine, budgets.ram_bytes)
             self._budget.show_context(
                 limits.context_tokens, plan.context_tokens, candidate.report.max_context_tokens

@@ -8,6 +8,7 @@ notarising need a Mac. Python is handed in as a folder that runs from wherever i
 from __future__ import annotations
 
 import os
+import platform
 import plistlib
 import shutil
 import subprocess
@@ -171,7 +172,7 @@ def notarising(target: Path, profile: str) -> list[list[str]]:
 
 def close(description: Description, app: Path, target: Path) -> str:
     """Sign, pack and notarise on a Mac, as far as the environment names who; tell how far."""
-    if sys.platform != "darwin":
+    if platform.system() != "Darwin":
         return "the disk image, signing and notarising need a Mac; the bundle is laid out"
     identity, profile = os.environ.get(IDENTITY, ""), os.environ.get(PROFILE, "")
     commands = []

@@ -97,7 +97,9 @@ class LayerCosts:
         """Return seconds of layers whose misses the processor computes and whose hits the card."""
         there = hits * self.hit_s
         here = np.where(misses > 0, 2 * self.hop_s + misses * self.miss_s, 0.0)
-        both = np.maximum(there, here) if self.is_overlapped else there + here
+        both: Seconds = there + here
+        if self.is_overlapped:
+            both = np.maximum(there, here)
         seconds: Seconds = self.dense_s + both
         return seconds
 

@@ -253,7 +253,7 @@ def test_number_of_untold_messages_counts_those_that_are_read(
 
 @pytest.mark.parametrize("end", ["growing", "never", 3, None, []])
 def test_end_or_statistics_that_are_none_are_left_out(end: object) -> None:
-    answer = {**BARE[2], "end": end, "stats": {"tokens": "many"}}
+    answer: dict[str, object] = {**BARE[2], "end": end, "stats": {"tokens": "many"}}
     message = only([answer]).messages[0]
     assert (message.end, message.stats) == (AnswerEnd.FINISHED, None)
 

@@ -49,9 +49,11 @@ class Stage:
         if not self.place.parent.exists():
             self.place.parent.mkdir()
             self.place.write_text("old")
-        package = kind and Package(
-            kind=kind, place=self.place, system="linux", address="https://v.example", key="AAAA"
-        )
+        package = None
+        if kind is not None:
+            package = Package(
+                kind=kind, place=self.place, system="linux", address="https://v.example", key="AAAA"
+            )
         self.updates = Updates(self.link, self.settings, package, version, self.data)
         self.told: list[ProgramUpdate] = []
         self.updates.found.connect(self.told.append)
@@ -312,10 +314,10 @@ def test_package_is_known_by_what_its_recipe_wrote(tmp_path: Path) -> None:
     assert (folder.kind, folder.place, folder.name) == (
         PackageKind.FOLDER, tmp_path, "linux-folder",
     )  # fmt: skip
-    mounted = {"APPIMAGE": "/home/a/larder.AppImage", "APPDIR": str(tmp_path)}
+    mounted = {"APPIMAGE": "/opt/a/larder.AppImage", "APPDIR": str(tmp_path)}
     image = read_package(mounted, marker)
     assert image is not None
-    assert (image.kind, image.place) == (PackageKind.APPIMAGE, Path("/home/a/larder.AppImage"))
+    assert (image.kind, image.place) == (PackageKind.APPIMAGE, Path("/opt/a/larder.AppImage"))
     assert image.is_replaced_by_us
     # Started by another program that is an AppImage itself.
     other = read_package({**mounted, "APPDIR": "/tmp/other"}, marker)

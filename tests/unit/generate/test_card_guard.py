@@ -197,7 +197,8 @@ def test_card_with_less_memory_than_thought_is_loaded_with_fewer_experts(
     faults: Faults, qwen2_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = card_plan(qwen2_folder)
-    add, refused = TorchArena.add, []
+    add = TorchArena.add
+    refused: list[int] = []
 
     def add_or_fail(self: TorchArena) -> int:
         if self._kind is MemoryPart.EXPERTS and self.num_slots == 7 and not refused:
