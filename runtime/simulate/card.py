@@ -97,11 +97,8 @@ class LayerCosts:
         """Return seconds of layers whose misses the processor computes and whose hits the card."""
         there = hits * self.hit_s
         here = np.where(misses > 0, 2 * self.hop_s + misses * self.miss_s, 0.0)
-        both: Seconds = there + here
-        if self.is_overlapped:
-            both = np.maximum(there, here)
-        seconds: Seconds = self.dense_s + both
-        return seconds
+        both = np.maximum(there, here) if self.is_overlapped else there + here
+        return np.asarray(self.dense_s + both, dtype=np.float64)
 
     def copied(self, hits: Counts, misses: Counts) -> Seconds:
         """Return seconds of layers whose misses are copied to the card, which computes all.

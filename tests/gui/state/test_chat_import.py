@@ -74,7 +74,7 @@ VERSIONS = {
         },
     ],
 }
-BARE = [
+BARE: list[dict[str, object]] = [
     {"role": "system", "content": "Be kind"},
     {"role": "user", "content": "Why sour?"},
     {"role": "assistant", "content": "<think>hm</think>Acids.", "model": "tiny"},
