@@ -31,7 +31,6 @@ STARTED = "LARDER_GATE_STARTED"
 """Set by .ci/run: when the whole gate began, in seconds of the calendar."""
 OFFSCREEN = {"QT_QPA_PLATFORM": "offscreen"}
 _FULL = ("--cov-fail-under=100",)
-_XVFB = ("xvfb-run", "-a", "-s", "-screen 0 1600x1000x24")
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,11 @@ class Job:
     environment: Environment
     patterns: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
-    prefix: tuple[str, ...] = ()
     covered: tuple[str, ...] = ()
     # Processes, windows and a display server take part: a failed test gets a second try, which is
     # told (docs/decisions/0081).
     num_second_tries: int = 0
-    # Tests at the same time; one where they share a screen or start the runtime beside the window.
+    # Tests at the same time; one where they install the package.
     num_workers: int = 1
     max_s: int = 600
 
@@ -82,7 +80,12 @@ _TORCH_UNITS = _units(
 _WINDOW_UNITS = _units("app", "link", "state", "views", "graphs", "text", "theme", "widgets")
 # What a person does first; everything else of this kind is tried under X11 alone.
 _ON_BOTH_SCREENS = ("tests/e2e/test_first_light.py",)
-_X11 = {"QT_QPA_PLATFORM": "xcb", "LIBGL_ALWAYS_SOFTWARE": "1"}
+# Each process of tests opens a virtual screen of its own (tests/support/own_screen.py).
+_X11 = {
+    "QT_QPA_PLATFORM": "xcb",
+    "LIBGL_ALWAYS_SOFTWARE": "1",
+    "LARDER_TEST_SCREEN": "1600x1000x24",
+}
 
 JOBS: tuple[Job, ...] = (
     Job(
@@ -109,14 +112,15 @@ JOBS: tuple[Job, ...] = (
         num_second_tries=1,
         num_workers=2,
     ),
-    Job("e2e", FULL, _ON_BOTH_SCREENS, env=OFFSCREEN, num_second_tries=1),
+    # Window and runtime wait for each other half of the time: two such pairs fill two cores.
+    Job("e2e", FULL, _ON_BOTH_SCREENS, env=OFFSCREEN, num_second_tries=1, num_workers=2),
     Job(
         "e2e-x11",
         FULL,
         ("tests/e2e/*",),
         env=_X11,
-        prefix=_XVFB,
         num_second_tries=1,
+        num_workers=2,
         max_s=1200,
     ),
     Job("package", FULL, ("tests/gate/*",), env=OFFSCREEN),
@@ -204,7 +208,7 @@ def run_job(job: Job, *, profile: str = "ci", options: tuple[str, ...] = ()) -> 
     RESULTS.mkdir(parents=True, exist_ok=True)
     report = RESULTS / f"{job.name}.xml"
     report.unlink(missing_ok=True)
-    command = [*job.prefix, str(job.environment.executable), "-m", "pytest", "-q"]
+    command = [str(job.environment.executable), "-m", "pytest", "-q"]
     command += ["-p", "no:randomly", f"--junitxml={report}", f"--rootdir={ROOT}"]
     if job.num_second_tries:
         command += [f"--reruns={job.num_second_tries}", "-rfER"]

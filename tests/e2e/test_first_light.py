@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-import psutil
 from PySide6.QtCore import Qt
 
 from app.state.chat_values import AnswerEnd
@@ -98,8 +97,7 @@ def test_killed_runtime_keeps_the_partial_answer_and_comes_back(
     program = ready_window.program
     ready_window.send("Write a long story about a cook and a cellar.")
     ready_window.wait_for_text(20)
-    for child in psutil.Process().children():
-        child.kill()
+    ready_window.kill_runtime()
     ready_window.wait_for_stage(Stage.FAILED)
     assert program.chat.messages[-1].end is AnswerEnd.CUT_OFF
     assert len(program.chat.messages[-1].text) >= 20

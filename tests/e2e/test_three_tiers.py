@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
@@ -211,8 +210,7 @@ def test_monitor_shows_three_tiers_that_move_with_the_slider_and_a_kill(
         main.resize(*size)
         wait_until_drawn_well(window, view)
 
-    for child in psutil.Process().children():
-        child.kill()
+    window.kill_runtime()
     window.wait_for_stage(Stage.FAILED)
     window.qtbot.waitUntil(lambda: main.notice.text() != "", timeout=START_MS)
     main.show_page(Page.CHAT)
