@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import contracts
@@ -19,6 +19,7 @@ from console import ROOT, CommandError, output_of, say
 _CODE = ("app", "runtime", "resources", "installers", ".ci", "tests", "benchmarks")
 _PACKAGES = ("app", "runtime", "resources", "installers", "tests")
 _SCRIPTS = (".ci", "benchmarks")
+_ON_ALL_CORES = {"MYPY_NUM_WORKERS": str(os.cpu_count() or 1)}
 
 
 def _existing(names: tuple[str, ...]) -> list[str]:
@@ -26,9 +27,9 @@ def _existing(names: tuple[str, ...]) -> list[str]:
     return [name for name in names if any((ROOT / name).rglob("*.py"))]
 
 
-def _program(*arguments: str) -> list[str]:
+def _program(*arguments: str, env: Mapping[str, str] | None = None) -> list[str]:
     """A tool's complaints, one a line; nothing where it is content."""
-    status, text = output_of([sys.executable, "-m", *arguments])
+    status, text = output_of([sys.executable, "-m", *arguments], env=env)
     return text.strip().splitlines() if status else []
 
 
@@ -49,7 +50,8 @@ def types() -> list[str]:
     folders = [ROOT / name for name in _SCRIPTS]
     scripts = sorted(str(path.relative_to(ROOT)) for top in folders for path in top.glob("*.py"))
     options = ("mypy", "--no-error-summary", "--cache-dir", "build/mypy")
-    return [*_program(*options, *_existing(_PACKAGES)), *_program(*options, *scripts)]
+    packages = _program(*options, *_existing(_PACKAGES), env=_ON_ALL_CORES)
+    return [*packages, *_program(*options, *scripts)]
 
 
 def _steps(files: list[Path]) -> dict[str, Callable[[], list[str]]]:
@@ -70,7 +72,7 @@ def _steps(files: list[Path]) -> dict[str, Callable[[], list[str]]]:
 
 
 def _environments_of_jobs() -> None:
-    """Make what the tests need while the types are checked, which takes one core only.
+    """Make what the tests need while the types are checked: most of it waits for the disk.
 
     Where that fails, the tests say so when they make it themselves.
     """

@@ -19,6 +19,12 @@ from interpreters import base_python, version_of
 
 CONSTRAINTS = ROOT / "constraints.txt"
 PROJECT = ROOT / "pyproject.toml"
+COMPILED = ROOT / "build" / "native" / "editable"
+"""Where the installed package with its extension is kept, for the next environment."""
+_COMPILE = (
+    "import json, sys; from scikit_build_core.build import build_editable;"
+    " build_editable(sys.argv[1], json.loads(sys.argv[2]))"
+)
 BUILD_LOG = ROOT / "build" / "native-build.log"
 _BUILD_BACKEND = ("scikit-build-core",)
 
@@ -149,14 +155,8 @@ def _larder_itself(environment: Environment) -> bool:
         value = stamps.digest([], [recipe()])
     if stamps.is_current(stamp, value):
         return False
-    command: list[str | Path] = [environment.executable, "-m", "pip", "install", "-v", "--no-deps"]
-    command += ["--no-build-isolation", "--editable", ROOT]
-    command += ["--config-settings", f"build-dir={build_folder(environment)}"]
-    what = f"installing larder into {environment.folder}"
-    if not environment.has_native:
-        command += ["--config-settings", "wheel.cmake=false"]
-    with timed(what + (" (compiles the native extension)" if environment.has_native else "")):
-        status, text = output_of(command)
+    with timed(f"installing larder into {environment.folder}"):
+        status, text = _install_larder(environment, value)
         BUILD_LOG.parent.mkdir(exist_ok=True)
         BUILD_LOG.write_text(text, encoding="utf-8")
     if status != 0:
@@ -166,6 +166,27 @@ def _larder_itself(environment: Environment) -> bool:
         _report_native(environment, compiler, hint)
     stamps.write(stamp, value)
     return True
+
+
+def _install_larder(environment: Environment, value: str) -> tuple[int, str]:
+    """Install the package; with the extension, the one that was compiled from the same before."""
+    pip: list[str | Path] = [environment.executable, "-m", "pip", "install", "-v", "--no-deps"]
+    if not environment.has_native:
+        plain = ("--no-build-isolation", "--config-settings", "wheel.cmake=false")
+        return output_of([*pip, *plain, "--editable", ROOT])
+    key = stamps.digest([], [value, os.path.realpath(environment.executable)])
+    stamp, compiled = COMPILED / "larder.stamp", ""
+    if not stamps.is_current(stamp, key):
+        shutil.rmtree(COMPILED, ignore_errors=True)
+        COMPILED.mkdir(parents=True)
+        settings = {"build-dir": str(build_folder(environment))}
+        command = [environment.executable, "-c", _COMPILE, COMPILED, json.dumps(settings)]
+        status, compiled = output_of(command)
+        if status != 0:
+            return status, compiled
+        stamps.write(stamp, key)
+    status, text = output_of([*pip, "--force-reinstall", *COMPILED.glob("*.whl")])
+    return status, f"{compiled}{text}"
 
 
 def build_folder(environment: Environment) -> Path:

@@ -238,6 +238,32 @@ def test_environment_is_made_of_packages_and_then_larder_itself(
     assert taken == ["packages", "larder itself"]
 
 
+def test_extension_is_compiled_once_for_environments_of_one_python(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    commands: list[list[str]] = []
+
+    def output_of(command: Sequence[str | Path]) -> tuple[int, str]:
+        commands.append([str(part) for part in command])
+        if "-c" in commands[-1]:
+            (environments.COMPILED / "larder-1.whl").touch()
+            return 0, "compiled\n"
+        return 0, "installed\n"
+
+    monkeypatch.setattr(environments, "output_of", output_of)
+    monkeypatch.setattr(environments, "COMPILED", tmp_path / "editable")
+    # Both have it, whatever was made so far.
+    monkeypatch.setattr(environments.os.path, "realpath", lambda _path: "the same Python")
+    install = environments._install_larder
+    assert install(environments.FULL, "made of this") == (0, "compiled\ninstalled\n")
+    assert install(environments.RUNTIME, "made of this") == (0, "installed\n")
+    assert install(environments.FULL, "made of that")[1].startswith("compiled")
+    kinds = ["compiled" if "-c" in command else "installed" for command in commands]
+    assert kinds == ["compiled", "installed", "installed", "compiled", "installed"]
+    wheel = str(tmp_path / "editable" / "larder-1.whl")
+    assert [wheel in command for command in commands] == [False, True, True, False, True]
+
+
 def test_demo_model_is_built_when_missing_and_when_its_recipe_changed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
