@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import sys
 import sysconfig
@@ -253,7 +254,7 @@ def test_extension_is_compiled_once_for_environments_of_one_python(
     monkeypatch.setattr(environments, "output_of", output_of)
     monkeypatch.setattr(environments, "COMPILED", tmp_path / "editable")
     # Both have it, whatever was made so far.
-    monkeypatch.setattr(environments.os.path, "realpath", lambda _path: "the same Python")
+    monkeypatch.setattr(os.path, "realpath", lambda _path: "the same Python")
     install = environments._install_larder
     assert install(environments.FULL, "made of this") == (0, "compiled\ninstalled\n")
     assert install(environments.RUNTIME, "made of this") == (0, "installed\n")
