@@ -9,6 +9,7 @@ from runtime.cli.replay_timing import print_timings, timing_row
 from runtime.hardware.machine import describe_machine
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.simulate.gap import BASE, BOUND, Judgement, judge
+from runtime.simulate.guesses import with_guesses
 from runtime.simulate.hygiene import complaints
 from runtime.simulate.machine import MachineCosts, costs_of
 from runtime.simulate.records import LayerBytes, sizes_of
@@ -84,7 +85,9 @@ def _time(
     """Let the time of the judged policies pass."""
     load = Load(record_bytes=record_bytes, layer_bytes=options.layer_bytes, row_bytes=_ROW_BYTES)
     if options.hints and trace.hints is None:
-        raise invalid("hints", trace.name, "a trace that holds hints, all layers taken")
+        if options.layer_stride != 1:
+            raise invalid("hints", f"layer stride {options.layer_stride}", "all layers")
+        trace = with_guesses(trace)
     return [
         time_replay(
             trace,

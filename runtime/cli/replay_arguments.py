@@ -46,7 +46,7 @@ def add_replay(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--hints",
         action="store_true",
-        help="with --machine: read what the trace guessed of the next layer",
+        help="with --machine: read ahead what is guessed of the next layer",
     )
     parser.add_argument("--tokens", type=int, metavar="N", help="take only the first ones")
     parser.add_argument("--layer-stride", type=int, default=1, metavar="N", help="skip layers")

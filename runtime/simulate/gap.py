@@ -43,7 +43,10 @@ def judge(
     entry: Entry = Entry.OPTIONAL,
     record_bytes: Sequence[LayerBytes] | None = None,
 ) -> list[Judgement]:
-    """Replay kinds of policies, each beginning with evenly split slots."""
+    """Replay kinds of policies, each beginning with evenly split slots.
+
+    Asserts that none that keeps them so beats the bound.
+    """
     slots = even_split(trace.num_layers, total_slots, trace.num_experts)
     base = replay(trace, POLICIES[BASE], slots, entry, record_bytes)
     bound = replay(trace, POLICIES[BOUND], slots, Entry.OPTIONAL, record_bytes)
@@ -51,8 +54,16 @@ def judge(
     for kind in kinds:
         known = {BASE: base} if entry is Entry.REQUIRED else {BASE: base, BOUND: bound}
         done = known.get(kind.name) or replay(trace, kind, slots, entry, record_bytes)
+        if not kind.is_shared and not kind.is_split_by_gain:
+            _check_bound(done, bound)
         found.append(Judgement(done, base, bound))
     return found
+
+
+def _check_bound(done: Replay, bound: Replay) -> None:
+    """Assert that no layer missed less than the clairvoyant with as many slots."""
+    pairs = zip(done.layers, bound.layers, strict=True)
+    assert all(layer.misses >= least.misses for layer, least in pairs), done.policy
 
 
 def slots_of_share(trace: Trace, share: float) -> int:

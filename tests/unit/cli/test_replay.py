@@ -158,18 +158,26 @@ def test_replay_on_a_machine_tells_tokens_per_second_of_each_policy(
         assert timing["tokens_per_s"] == pytest.approx(300 / timing["seconds"])
 
 
-def test_replay_with_hints_needs_a_trace_that_has_them(
+def test_replay_with_hints_takes_those_of_the_trace_or_guesses_from_the_layer_before(
     folder: Path, tmp_path: Path, profile: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["--slots", "4", "--machine", str(profile), "--hints", "--json"]
+    asked = ["--slots", "4", "--machine", str(profile), "--hints", "--record-bytes", "100000"]
     trace = sticky_trace()
     write_trace(tmp_path / "hinted", dataclasses.replace(trace, hints=trace.ids), 1000)
 
-    assert main(["replay", str(folder), *asked]) != 0
-    assert "The setting hints is" in capsys.readouterr().err
-    assert main(["replay", str(tmp_path / "hinted"), *asked]) == 0
-    (row, *_) = json.loads(capsys.readouterr().out)["replays"]
-    assert sum(row["timing"]["hints"].values()) > 0
+    rows = []
+    for place in (folder, tmp_path / "hinted"):
+        assert main(["replay", str(place), *asked, "--policy", "lru", "--json"]) == 0
+        rows += json.loads(capsys.readouterr().out)["replays"]
+    guessed, right = (row["timing"]["hints"] for row in rows)
+    assert main(["replay", str(folder), *asked, "--layer-stride", "2"]) != 0
+    assert "The setting hints is layer stride 2" in capsys.readouterr().err
+
+    assert right["wasted"] == 0
+    assert right["useful"] + right["late"] > 0
+    # The first layer is never guessed; of the others some guesses come true.
+    assert 0 < guessed["useful"] + guessed["late"] < right["useful"] + right["late"]
+    assert guessed["wasted"] > 0
 
 
 @pytest.mark.parametrize("asked", [["--entry", "required"], ["--layer-bytes", "-1"]])

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.policy.catalogue import POLICIES
+from runtime.simulate import gap
 from runtime.simulate.curves import lru_hits
 from runtime.simulate.gap import judge, slots_of_share
 from runtime.simulate.records import LayerBytes
@@ -218,6 +219,15 @@ def test_replay_profile_of_other_work_decides_what_is_static() -> None:
     strange = replay(TRACE, POLICIES["static"], [4] * 4, profile=other)
 
     assert own.hits > strange.hits
+
+
+def test_judge_policy_that_beats_the_bound_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gap, "BOUND", "slru-second")
+
+    with pytest.raises(AssertionError, match="clairvoyant"):
+        judge(TRACE, [POLICIES["clairvoyant"]], 16)
 
 
 def test_judge_base_and_bound_close_nothing_and_all() -> None:
