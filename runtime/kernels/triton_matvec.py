@@ -72,7 +72,7 @@ def multiply_rows(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor
     return out
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def multiply(  # noqa: PLR0913, PLR0917 - a launch takes one flat list
     bases: tl.tensor,
     x: tl.tensor,
@@ -111,7 +111,7 @@ def multiply(  # noqa: PLR0913, PLR0917 - a launch takes one flat list
     tl.store(out + pair.to(tl.int64) * rows + row, total, mask=is_row)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
     block: tl.tensor,
     group: tl.tensor,
@@ -147,7 +147,7 @@ def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
     return levels * steps - least_unit.to(tl.float32)[:, None] * least.to(tl.float32)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _levels(
     vectors: tl.tensor, row: tl.tensor, column: tl.tensor, is_here: tl.tensor, kind: tl.constexpr
 ) -> tl.tensor:
@@ -178,7 +178,7 @@ def _levels(
     return level.to(tl.float32)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _fp4_level(nibble: tl.tensor) -> tl.tensor:
     """Return what a nibble of MXFP4 stands for: sign, two bits of exponent, one of fraction."""
     power = nibble >> 1 & 3

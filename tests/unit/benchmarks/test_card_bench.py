@@ -65,7 +65,7 @@ def test_lru_uploads_keep_to_their_limits(code: Trace) -> None:
         LruUploads(short.num_layers, short.num_experts, 20, memory_steps=steps, max_per_layer=2)
         for steps in (8, 0)
     )
-    case = Case(Steps.of(short), 20, (), 1 / 3, np.zeros(0, dtype=np.int64), 1.0)
+    case = Case(Steps.of(short), 20, (), 1 / 3, uses_of(short), 1.0)
     costs = case.costs(MACHINES[0])
 
     few, many = (run_choice(case.steps, rival, costs) for rival in (seldom, often))
