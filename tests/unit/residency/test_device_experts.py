@@ -1,0 +1,117 @@
+"""Experts on a device: chosen from prompts and tokens, slots going to the layers that need them."""
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from runtime.device.simulated import SimulatedDevice
+from runtime.memory.ledger import Ledger
+from runtime.residency.books import Books
+from runtime.residency.device_experts import DeviceExperts
+from runtime.residency.experts import ExpertCache
+from runtime.residency.shape import CacheShape
+from runtime.spec.tensors import PAGE_BYTES, ExpertId
+from runtime.telemetry.expert_tally import ExpertTally
+from runtime.telemetry.recorder import Counters
+from tests.support.dictionary_store import TINY_LAYOUT, DictionaryStore, content
+from tests.support.still_clock import StillClock
+
+LAYERS = (1, 4)
+NUM_EXPERTS = 6
+SLOTS = (2, 2)
+
+
+class Bench:
+    """A cache whose RAM holds everything, under a device with few slots."""
+
+    def __init__(self) -> None:
+        shape = CacheShape(LAYERS, (NUM_EXPERTS,) * 2, NUM_EXPERTS, SLOTS)
+        room_bytes = 2 * NUM_EXPERTS * PAGE_BYTES
+        device = SimulatedDevice("simulated:0", "a card", room_bytes, 1e12, StillClock())
+        self.counters = Counters()
+        books = Books(self.counters, ExpertTally(2, NUM_EXPERTS, 32))
+        self.cache = ExpertCache(DictionaryStore(), shape, Ledger(2 * room_bytes), books)
+        self.above = DeviceExperts(device, shape, TINY_LAYOUT.record_bytes)
+        self.cache.attach(self.above)
+        self.cache.fill(NUM_EXPERTS, lambda done, total: None)
+
+    def token(self, *rows: list[int]) -> None:
+        """Compute a token that needs a row of each layer; what it makes come is waited for."""
+        self.cache.begin_step()
+        for layer, row in zip(LAYERS, rows, strict=True):
+            ids = torch.tensor([row])
+            self.cache.note_routing(layer, ids, torch.ones_like(ids))
+            self._use(layer, row)
+        self.arrive()
+
+    def prompt(self, *ids: list[list[int]]) -> None:
+        """Compute a prompt whose rows choose experts of each layer."""
+        self.cache.begin_step()
+        for layer, rows in zip(LAYERS, ids, strict=True):
+            chosen = torch.tensor(rows)
+            self.cache.note_routing(layer, chosen, torch.ones_like(chosen))
+            self._use(layer, sorted({expert for row in rows for expert in row}))
+
+    def arrive(self) -> None:
+        """Begin a step, and wait for what it lets come."""
+        self.cache.begin_step()
+        for layer in LAYERS:
+            self.above.wait_copied(layer)
+        self.cache.begin_step()
+
+    def there(self, layer: int) -> list[int]:
+        """Return who lies on the device, every byte being right."""
+        found = self.above.tables[layer].experts
+        for expert, slot in self.above.find(layer, found).items():
+            assert bytes(slot.bytes().tolist()[:1]) == content(ExpertId(layer, expert))
+        return found
+
+    def _use(self, layer: int, experts: list[int]) -> None:
+        with contextlib.closing(self.cache.runs(layer, experts)) as runs:
+            assert [number for run in runs for number, _ in run] == experts
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    yield made
+    made.cache.check()
+    made.cache.close()
+
+
+def test_device_experts_prompt_brings_what_most_of_its_rows_chose(bench: Bench) -> None:
+    for _ in range(100):
+        bench.token([0, 1], [0, 1])
+    assert bench.there(1) == bench.there(4) == [0, 1]
+
+    rows = [[2, 3]] * 200 + [[2, 5]] * 100
+    bench.prompt(rows, rows)
+    bench.arrive()
+    bench.arrive()
+
+    assert bench.there(1) == bench.there(4) == [2, 3]
+
+
+def test_device_experts_slots_go_to_the_layer_that_uses_more_experts(bench: Bench) -> None:
+    for number in range(300):
+        bench.token([number % 3], [5])
+
+    assert bench.above.slots_per_layer == (3, 1)
+    assert bench.there(1) == [0, 1, 2]
+    assert bench.there(4) == [5]
+    before = bench.counters.device_hits
+    bench.token([0], [5])
+    assert bench.counters.device_hits - before == 2
+
+
+def test_device_experts_fewer_slots_keep_those_that_are_used_most(bench: Bench) -> None:
+    for number in range(300):
+        bench.token([0], [1 if number % 10 else 2])
+    assert bench.cache.num_on_device == 3
+
+    bench.cache.resize((NUM_EXPERTS,) * 2, 1 << 30, (1, 1), 1 << 30)
+
+    assert (bench.there(1), bench.there(4)) == ([0], [1])
+    assert sum(bench.above.slots_per_layer) == 2
