@@ -17,7 +17,8 @@ def test_answer_from_the_drive_tells_what_the_system_counts(demo_folder: Path) -
     answers = list(counted_answers(demo_folder, 2, 16))
     if not answers:
         pytest.skip("files of this folder cannot be read past the system's cache")
-    for counted in answers:
+    # With the first answer parts of programs may be read that this process had not used yet.
+    for counted in answers[1:]:
         assert counted.num_tokens == 16
         assert counted.told_bytes > 50e6
         assert 1 / MAX_RATIO <= counted.told_bytes / counted.process_bytes <= MAX_RATIO
