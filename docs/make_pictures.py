@@ -27,7 +27,7 @@ from runtime.protocol.chat import SamplingSettings  # noqa: E402
 from runtime.protocol.plan import PlanKind  # noqa: E402
 from runtime.protocol.values import Budgets  # noqa: E402
 
-IMAGES = ROOT / "docs" / "images"
+SCREENS = ROOT / "docs" / "screens"
 QUESTIONS = ("What is the capital of France?", "Name three things to see there, as a list.")
 LONG_QUESTION = "Tell me a story about a baker and her bread."
 ANSWER_LIMITS = {"short": 160, "long": 900}
@@ -59,7 +59,7 @@ def picture(application: QApplication, program: Program, page: Page, name: str) 
         program.settings.change(theme=theme)
         program.window.show_page(page)
         rest(application, 0.8)
-        path = IMAGES / f"{name}-{theme.value}.png"
+        path = SCREENS / f"{name}-{theme.value}.png"
         program.window.grab().save(str(path))
         sys.stdout.write(f"{path.relative_to(ROOT)}\n")
 
@@ -103,8 +103,8 @@ def picture_monitor(application: QApplication, program: Program) -> None:
 
 
 def main() -> None:
-    """Write docs/images/PAGE-THEME.png."""
-    IMAGES.mkdir(exist_ok=True)
+    """Write docs/screens/PAGE-THEME.png."""
+    SCREENS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
         os.environ["LARDER_HOME"] = home
         application = make_application(["larder"])

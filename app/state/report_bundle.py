@@ -3,8 +3,6 @@
 It is a zip file that is written where the person chose and sent nowhere.
 """
 
-import dataclasses
-import importlib.metadata
 import io
 import platform
 import sys
@@ -14,66 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from app.state.licences import all_components, version
 from app.state.settings_file import Settings
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.plan import PlacementPlan
 
 MAX_LOG_BYTES = 256 << 10
-_PROGRAM = "larder"
-_NOT_SHIPPED = ("test", "lint", "build")
-"""Extras of the program that are tools."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Component:
-    """One package that the program is made with."""
-
-    name: str
-    version: str
-    licence: str
-
-
-def components(program: str = _PROGRAM) -> list[Component]:
-    """Return the packages that are there and asked for by the program, by name."""
-    try:
-        wanted = importlib.metadata.requires(program) or []
-    except importlib.metadata.PackageNotFoundError:
-        return []
-    found = {}
-    for requirement in wanted:
-        if any(f"extra == '{extra}" in requirement.replace('"', "'") for extra in _NOT_SHIPPED):
-            continue
-        name = requirement.split(";")[0].strip()
-        for end in "[<>=!~ (":
-            name = name.split(end)[0]
-        try:
-            data = importlib.metadata.metadata(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        found[name] = Component(data["Name"], data["Version"], _licence(data))
-    return sorted(found.values(), key=lambda component: component.name.casefold())
-
-
-def _licence(data: importlib.metadata.PackageMetadata) -> str:
-    expression = _first(data, "License-Expression")
-    if expression:
-        return expression
-    classes = [text for text in data.get_all("Classifier") or [] if text.startswith("License ::")]
-    if classes:
-        return ", ".join(text.rpartition(" :: ")[2] for text in classes)
-    return _first(data, "License").partition("\n")[0][:80]
-
-
-def _first(data: importlib.metadata.PackageMetadata, name: str) -> str:
-    return next((str(text).strip() for text in data.get_all(name) or []), "")
-
-
-def version() -> str:
-    """Return the version of the program; empty where it is not installed."""
-    try:
-        return importlib.metadata.version(_PROGRAM)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def versions() -> list[str]:
@@ -82,7 +26,7 @@ def versions() -> list[str]:
         f"larder {version()}",
         f"Python {sys.version.split()[0]}",
         f"{platform.system()} {platform.release()} {platform.machine()}",
-        *(f"{part.name} {part.version} ({part.licence})" for part in components()),
+        *(component.line for component in all_components()[1:]),
     ]
 
 

@@ -9,6 +9,7 @@ class AboutWords:
 
     TITLE = Word("About Larder")
     PARTS = Word("Made with")
+    LICENCE = Word("The text of its licence")
     SHOW_PARTS = Word("Versions and licences")
     REPORT = Word("Save a report…")
     REPORT_EXPLAINED = Word(

@@ -3,9 +3,9 @@
 import sys
 
 from PySide6.QtCore import QLibraryInfo, Signal
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPlainTextEdit
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QListWidget, QPlainTextEdit
 
-from app.state.report_bundle import version, versions
+from app.state.licences import Component, all_components, licence_text, version
 from app.text.about_words import AboutWords, version_line
 from app.text.view_words import DialogWords
 from app.views.pieces import Card, button, label
@@ -34,18 +34,25 @@ class AboutCard(Card):
         actions.addWidget(self.parts_button)
         actions.addWidget(self.report_button)
         actions.addStretch(1)
-        self.parts = QPlainTextEdit()
-        self.parts.setReadOnly(True)
-        self.parts.setTabChangesFocus(True)
+        self._components: list[Component] = []
+        self.parts = QListWidget()
         self.parts.setAccessibleName(AboutWords.PARTS)
         self.parts.setFixedHeight(PARTS_HEIGHT)
-        self.parts.hide()
+        self.parts.currentRowChanged.connect(self._on_part_chosen)
+        self.licence = QPlainTextEdit()
+        self.licence.setReadOnly(True)
+        self.licence.setTabChangesFocus(True)
+        self.licence.setAccessibleName(AboutWords.LICENCE)
+        self.licence.setFixedHeight(PARTS_HEIGHT)
+        for widget in (self.parts, self.licence):
+            widget.hide()
         self._told = label("", "dim", is_wrapping=True)
         self._told.hide()
         self.body.addLayout(actions)
         self.body.addWidget(label(AboutWords.REPORT_EXPLAINED, "dim", is_wrapping=True))
         self.body.addWidget(self._told)
         self.body.addWidget(self.parts)
+        self.body.addWidget(self.licence)
 
     def save_report(self, path: str, data: bytes) -> None:
         """Write a report and say what came of it."""
@@ -56,9 +63,16 @@ class AboutCard(Card):
         return self._told.text()
 
     def _on_parts_clicked(self) -> None:
-        if not self.parts.toPlainText():
-            self.parts.setPlainText("\n".join(versions()))
-        self.parts.setVisible(self.parts.isHidden())
+        if not self._components:
+            self._components = all_components()
+            self.parts.addItems([component.line for component in self._components])
+            self.parts.setCurrentRow(0)
+        is_wanted = self.parts.isHidden()
+        for widget in (self.parts, self.licence):
+            widget.setVisible(is_wanted)
+
+    def _on_part_chosen(self, row: int) -> None:
+        self.licence.setPlainText(licence_text(self._components[row]))
 
     def _on_report_clicked(self) -> None:
         path, _ = QFileDialog.getSaveFileName(

@@ -38,7 +38,14 @@ def test_report_is_saved_without_a_word_of_the_chat(
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
     page.about.report_button.click()
     page.about.parts_button.click()
-    assert page.about.parts.isVisible()
-    assert "PySide6_Essentials" in page.about.parts.toPlainText()
+    parts, licence = page.about.parts, page.about.licence
+    assert parts.isVisible()
+    lines = [parts.item(row).text() for row in range(parts.count())]
+    assert lines[0].startswith("Larder ")
+    assert any(line.startswith("PySide6_Essentials ") for line in lines)
+    assert "Apache License" in licence.toPlainText()
+    parts.setCurrentRow(next(row for row, line in enumerate(lines) if line.startswith("Inter ")))
+    assert "SIL OPEN FONT LICENSE" in licence.toPlainText()
     page.about.parts_button.click()
-    assert page.about.parts.isHidden()
+    assert parts.isHidden()
+    assert licence.isHidden()
