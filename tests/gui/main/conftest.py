@@ -39,9 +39,14 @@ def start_window(qtbot: QtBot, tmp_path: Path) -> Iterator[StartWindow]:
         is_loading: bool = True,
         prompt_rate: float = 2000.0,
         load_s: float = 0.5,
+        prepare_s: float = 1.0,
     ) -> WindowDriver:
         path = tmp_path / "script.json"
-        script: dict[str, object] = {"prompt_tokens_per_s": prompt_rate, "load_s": load_s}
+        script: dict[str, object] = {
+            "prompt_tokens_per_s": prompt_rate,
+            "load_s": load_s,
+            "prepare_s": prepare_s,
+        }
         path.write_text(
             json.dumps({**script, "answers": answers} if answers else script), encoding="utf-8"
         )

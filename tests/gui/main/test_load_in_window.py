@@ -1,4 +1,4 @@
-"""A load in the window: how far it is can be seen, and it can be cancelled on every page."""
+"""Preparing and loading in the window: how far it is can be seen, and cancelled on every page."""
 
 from pathlib import Path
 
@@ -43,3 +43,45 @@ def test_load_shows_how_far_it_is_and_is_cancelled_where_the_person_is(
     assert not view._progress.isVisible()
     assert not view._cancel.isVisible()
     assert view._start.isEnabled()
+
+
+def test_preparation_shows_how_far_it_is_and_is_cancelled_where_the_person_is(
+    start_window: StartWindow, tmp_path: Path
+) -> None:
+    window = start_window(prepare_s=600.0)
+    session = window.program.session
+    loaded = session.loaded
+    window.drop(tmp_path / "a model")
+    window.qtbot.waitUntil(
+        lambda: session.candidate is not None and session.candidate.can_load, timeout=START_MS
+    )
+    page = window.program.window.page(Page.MODELS)
+    assert isinstance(page, ModelsView)
+    view = page.candidate_view
+    window.click(view, ModelWords.EIGHT_BIT)
+    window.click(view, ModelWords.PREPARE_AND_LOAD)
+    window.wait_for_stage(Stage.PREPARING)
+    window.program.window.show_page(Page.MODELS)
+    window.qtbot.waitUntil(
+        lambda: view._progress_text.text().startswith(ModelWords.PREPARING), timeout=START_MS
+    )
+    assert view._progress.isVisible()
+    assert view._progress.maximum() > 0
+    strip = window.program.window.strip
+    assert strip._work.text().startswith(ModelWords.PREPARING)
+    # Meanwhile the loaded model answers.
+    window.program.window.show_page(Page.CHAT)
+    window.send("Why sour?")
+    assert window.wait_for_answer()
+    window.click(strip, ShellWords.CANCEL)
+    window.wait_for_stage(Stage.READY)
+    assert session.loaded == loaded
+    assert session.error is None
+    assert not strip.cancel_button.isVisible()
+    window.program.window.show_page(Page.MODELS)
+    assert not view._progress.isVisible()
+    window.click(view, ModelWords.PREPARE_AND_LOAD)
+    window.wait_for_stage(Stage.PREPARING)
+    window.program.window.show_page(Page.MODELS)
+    window.click(view, ShellWords.CANCEL)
+    window.wait_for_stage(Stage.READY)
