@@ -1,8 +1,9 @@
 """Kernels for cards: packed weights are read once and unpacked in registers, where that pays."""
 
+import dataclasses
 import importlib.util
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -18,21 +19,30 @@ from runtime.spec.tensors import PLAIN_FORMATS, ExpertLayout, ExpertPart, Matrix
 
 _LOG = logging.getLogger(__name__)
 MultiplyRows = Callable[[list[Matrix], torch.Tensor, torch.Tensor], torch.Tensor]
-"""The product of each matrix with its own row of some; see ``triton_matvec.multiply_rows``."""
-_TRIED_ROWS, _TRIED_COLUMNS = 24, 70
+"""The product of each matrix with its own row of some; see ``triton_matvec.multiply_pairs``."""
+_TRIED_ROWS, _TRIED_COLUMNS, _TRIED_TOKENS = 24, 70, 20
 _TRIED_ERROR = 1e-3
 """Of results around 10, which sums of another order move by a millionth."""
 
-MAX_PAIRS = 128
-"""So many pairs of a token and an expert are computed in one launch; for more of them weights are
-unpacked once for all tokens, as the reference does."""
+MAX_PAIRS = 1024
+"""So many pairs of a token and an expert are computed in one launch, which bounds the room that it
+needs; one expert alone may have more."""
 MAX_ROWS = 8
-"""The same for rows of a dense product."""
+"""Dense products of more rows are left to the reference, which unpacks once for all."""
 
 
 def has_triton() -> bool:
     """Whether Triton is installed; it is not imported."""
     return importlib.util.find_spec("triton") is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Own:
+    """An expert, and the places of ``ids`` that chose it: (token, place in its row)."""
+
+    number: int
+    matrices: Mapping[ExpertPart, Matrix]
+    pairs: Sequence[tuple[int, int]]
 
 
 class TritonKernels(ReferenceKernels):
@@ -77,30 +87,43 @@ class TritonKernels(ReferenceKernels):
 
         Each token's experts are added in their order.
         """
-        weight_format = layout[ExpertPart.GATE].format
-        if ids.numel() > MAX_PAIRS or not self._trusts(weight_format, x.device):
+        if not self._trusts(layout[ExpertPart.GATE].format, x.device):
             super().experts(x, layout, experts, ids, weights, out, style)
             return
-        chosen = ids.tolist()
-        pairs = [
-            (token, row.index(number), number, slot)
-            for number, slot in experts
-            for token, row in enumerate(chosen)
-            if number in row
-        ]
-        if not pairs:
-            return
-        tokens = torch.tensor([pair[0] for pair in pairs], device=x.device)
-        places = torch.tensor([pair[1] for pair in pairs], device=x.device)
-        matrices = [pair[3].matrices(layout.parts) for pair in pairs]
+        chosen: dict[int, list[tuple[int, int]]] = {}
+        for token, row in enumerate(ids.tolist()):
+            for place, number in enumerate(row):
+                chosen.setdefault(number, []).append((token, place))
+        own: list[_Own] = []
+        for number, slot in experts:
+            if number not in chosen:
+                continue
+            if own and sum(len(each.pairs) for each in own) + len(chosen[number]) > MAX_PAIRS:
+                self._add(x, own, weights, out, style)
+                own = []
+            own.append(_Own(number, slot.matrices(layout.parts), chosen[number]))
+        if own:
+            self._add(x, own, weights, out, style)
+
+    def _add(
+        self,
+        x: torch.Tensor,
+        own: Sequence[_Own],
+        weights: torch.Tensor,
+        out: torch.Tensor,
+        style: ExpertStyle,
+    ) -> None:
+        """Add the results of some experts for the rows that chose them."""
+        pairs = torch.tensor([pair for each in own for pair in each.pairs], device=x.device)
+        tokens, places = pairs.unbind(1)
 
         def product(part: ExpertPart, rows: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
-            own = [each[part] for each in matrices]
-            result = self._product(own, rows, sources)
+            matrices = [each.matrices[part] for each in own for _ in each.pairs]
+            result = self._product(matrices, rows, sources)
             if style.biases is None:
                 return result
-            index = {ExpertPart.GATE: 0, ExpertPart.UP: 1, ExpertPart.DOWN: 2}[part]
-            of_pair = [style.biases.of(pair[2])[index] for pair in pairs]
+            index = list(ExpertPart).index(part)
+            of_pair = [style.biases.of(each.number)[index] for each in own for _ in each.pairs]
             return result + torch.stack(of_pair)
 
         gate = product(ExpertPart.GATE, x, tokens)
@@ -111,17 +134,18 @@ class TritonKernels(ReferenceKernels):
         result *= weights[tokens, places].unsqueeze(1)
         # One expert after the other, so that a token's sum has one order on every card.
         first = 0
-        for number, _ in experts:
-            end = first + sum(pair[2] == number for pair in pairs)
-            if end > first:
-                out.index_add_(0, tokens[first:end], result[first:end])
+        for each in own:
+            end = first + len(each.pairs)
+            out.index_add_(0, tokens[first:end], result[first:end])
             first = end
 
     def _product(
         self, matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor
     ) -> torch.Tensor:
         """Return the product of each matrix with its row of ``x``, seen in eight bits."""
-        return self._multiply(matrices, as_input(matrices[0].format, x).contiguous(), sources)
+        # Programs go by addresses: numbers have to follow each other.
+        seen = as_input(matrices[0].format, x).contiguous()
+        return self._multiply(matrices, seen, sources.contiguous())
 
     def _trusts(self, weight_format: WeightFormat, device: torch.device) -> bool:
         """Return whether a format is multiplied rightly on a device; it is tried once."""
@@ -132,8 +156,12 @@ class TritonKernels(ReferenceKernels):
         return self._is_trusted[weight_format]
 
     def _agrees(self, weight_format: WeightFormat, device: torch.device) -> bool:
-        """Compare a small product with the reference's; what goes wrong is told to the log."""
-        numbers = np.random.default_rng(0).standard_normal((_TRIED_ROWS + 2, _TRIED_COLUMNS))
+        """Compare a small product with the reference's; what goes wrong is told to the log.
+
+        Rows are so many that products of single rows and of many are both tried.
+        """
+        num_numbers = _TRIED_ROWS + _TRIED_TOKENS
+        numbers = np.random.default_rng(0).standard_normal((num_numbers, _TRIED_COLUMNS))
         weights, x = np.split(numbers.astype(np.float32), [_TRIED_ROWS])
         data = torch.from_numpy(pack(weight_format, weights)).to(device)
         layout = MatrixLayout(weight_format, _TRIED_ROWS, _TRIED_COLUMNS, 0, data.numel())
@@ -141,8 +169,10 @@ class TritonKernels(ReferenceKernels):
         expected = super().linear(rows, matrix)
         sources = torch.arange(len(rows), device=device)
         try:
-            found = self._product([matrix] * len(rows), rows, sources)
-            error = float((found - expected).abs().max())
+            many = self._product([matrix] * len(rows), rows, sources)
+            one = self._product([matrix], rows, sources[:1])
+            found = torch.cat([many - expected, one - expected[:1]])
+            error = float(found.abs().max())
         except Exception:  # noqa: BLE001 - compilers of cards fail in ways of their own
             _LOG.warning("no Triton programs for %s here", weight_format, exc_info=True)
             return False
@@ -156,6 +186,6 @@ def _multiply_by_triton(
     matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor
 ) -> torch.Tensor:
     """Multiply by Triton's programs; import it where it is used, since few machines have it."""
-    from runtime.kernels.triton_matvec import multiply_rows
+    from runtime.kernels.triton_matvec import multiply_pairs
 
-    return multiply_rows(matrices, x, sources)
+    return multiply_pairs(matrices, x, sources)

@@ -1,8 +1,10 @@
-"""Products of single rows with packed matrices on a device, as Triton programs.
+"""Products of rows with packed matrices on a device, as Triton programs.
 
 Weights are unpacked in registers as they are read; see docs/formats.md for where each byte lies.
 Importing this module imports Triton, and compiles nothing.
 """
+
+import itertools
 
 import torch
 import triton
@@ -28,6 +30,10 @@ _SCALE_BYTES = {0: 16, 1: 16, 2: 8}
 _VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2}
 _ROW_TILE, _COLUMN_TILE = 16, 128
 """Rows by columns that a program unpacks at a time: whole row blocks and whole groups."""
+_GROUPED_ROWS, _GROUPED_COLUMNS, _GROUPED_TOKENS = 32, 32, 16
+"""The same where a matrix meets many rows of activations, and how many of these at a time."""
+MANY = 8
+"""With more rows a matrix on average, what is unpacked is used for several."""
 
 
 def constants_of(weight_format: WeightFormat) -> dict[str, int]:
@@ -45,12 +51,57 @@ def constants_of(weight_format: WeightFormat) -> dict[str, int]:
     }
 
 
-def multiply_rows(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
+def grouped_constants_of(weight_format: WeightFormat) -> dict[str, int]:
+    """Return what the program for many rows is compiled with."""
+    tile = {"num_rows": _GROUPED_ROWS, "num_columns": _GROUPED_COLUMNS}
+    return {**constants_of(weight_format), **tile, "num_tokens": _GROUPED_TOKENS}
+
+
+def multiply_pairs(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
     """Return for each matrix its product with one row of ``x``: f32 ``[len(matrices), rows]``.
 
     Matrices are of one shape and format out of ``KINDS`` and lie where ``x`` does; ``sources``
-    (int64, there too) says which row each takes.
+    (int64, there too) says which row each takes. A matrix that comes several times in a row is
+    unpacked once for some rows of ``x`` together, if there are many of these.
     """
+    counts = [len(list(same)) for _, same in itertools.groupby(m.address for m in matrices)]
+    if len(matrices) > MANY * len(counts):
+        return _multiply_groups(matrices, counts, x, sources)
+    return _multiply_rows(matrices, x, sources)
+
+
+def _multiply_groups(
+    matrices: list[Matrix], counts: list[int], x: torch.Tensor, sources: torch.Tensor
+) -> torch.Tensor:
+    """Return the products of matrices that follow each other so many times."""
+    first = matrices[0]
+    constants = grouped_constants_of(first.format)
+    starts = list(itertools.accumulate(counts, initial=0))[:-1]
+    bases = [matrices[start].address for start in starts]
+    plan = torch.tensor([bases, starts, counts], dtype=torch.int64).to(x.device)
+    out = torch.empty(len(matrices), first.rows, dtype=torch.float32, device=x.device)
+    num_groups = triton.cdiv(first.columns, GROUP_SIZE)
+    block_bytes = constants["head_bytes"] + num_groups * constants["group_bytes"]
+    row_tiles = triton.cdiv(first.rows, _GROUPED_ROWS)
+    grid = (len(counts), row_tiles, triton.cdiv(max(counts), _GROUPED_TOKENS))
+    multiply_groups[grid](
+        plan[0],
+        plan[1],
+        plan[2],
+        x,
+        sources,
+        out,
+        first.rows,
+        first.columns,
+        x.stride(0),
+        block_bytes,
+        **constants,
+    )
+    return out
+
+
+def _multiply_rows(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
+    """Return the products of matrices with a row each."""
     first = matrices[0]
     constants = constants_of(first.format)
     bases = torch.tensor([matrix.address for matrix in matrices], dtype=torch.int64)
@@ -72,7 +123,7 @@ def multiply_rows(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor
     return out
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def multiply(  # noqa: PLR0913, PLR0917 - a launch takes one flat list
     bases: tl.tensor,
     x: tl.tensor,
@@ -111,7 +162,62 @@ def multiply(  # noqa: PLR0913, PLR0917 - a launch takes one flat list
     tl.store(out + pair.to(tl.int64) * rows + row, total, mask=is_row)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
+def multiply_groups(  # noqa: PLR0913, PLR0917 - a launch takes one flat list
+    bases: tl.tensor,
+    starts: tl.tensor,
+    counts: tl.tensor,
+    x: tl.tensor,
+    sources: tl.tensor,
+    out: tl.tensor,
+    rows: tl.tensor,
+    columns: tl.tensor,
+    x_stride: tl.tensor,
+    block_bytes: tl.tensor,
+    kind: tl.constexpr,
+    head_bytes: tl.constexpr,
+    scale_bytes: tl.constexpr,
+    group_bytes: tl.constexpr,
+    num_rows: tl.constexpr,
+    num_columns: tl.constexpr,
+    row_block: tl.constexpr,
+    num_tokens: tl.constexpr,
+) -> None:
+    """Compute some rows of one matrix for some of its rows of activations."""
+    matrix = tl.program_id(0)
+    first = tl.program_id(2) * num_tokens
+    count = tl.load(counts + matrix)
+    if first < count:
+        base = tl.load(bases + matrix).to(tl.pointer_type(tl.uint8))
+        token = first + tl.arange(0, num_tokens)
+        is_token = token < count
+        pair = tl.load(starts + matrix) + token
+        source = tl.load(sources + pair, mask=is_token, other=0)
+        row = tl.program_id(1) * num_rows + tl.arange(0, num_rows)
+        is_row = row < rows
+        row_in_block = row % row_block
+        block = base + (row // row_block).to(tl.int64) * block_bytes
+        total = tl.zeros((num_tokens, num_rows), tl.float32)
+        for start in range(0, columns, num_columns):
+            column = start + tl.arange(0, num_columns)
+            is_column = column < columns
+            is_here = is_row[:, None] & is_column[None, :]
+            group = block[:, None] + head_bytes + (column // 32)[None, :] * group_bytes
+            weights = _weights(
+                block, group, row_in_block, column % 32, is_row, is_here, kind, scale_bytes
+            )
+            values = tl.load(
+                x + source[:, None] * x_stride + column[None, :],
+                mask=is_token[:, None] & is_column[None, :],
+                other=0.0,
+            )
+            own = tl.trans(tl.where(is_here, weights, 0.0))
+            total = tl.dot(values, own, total, input_precision="ieee")
+        place = out + pair[:, None] * rows + row[None, :]
+        tl.store(place, total, mask=is_token[:, None] & is_row[None, :])
+
+
+@triton.jit
 def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
     block: tl.tensor,
     group: tl.tensor,
@@ -147,7 +253,7 @@ def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
     return levels * steps - least_unit.to(tl.float32)[:, None] * least.to(tl.float32)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _levels(
     vectors: tl.tensor, row: tl.tensor, column: tl.tensor, is_here: tl.tensor, kind: tl.constexpr
 ) -> tl.tensor:
@@ -178,7 +284,7 @@ def _levels(
     return level.to(tl.float32)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _fp4_level(nibble: tl.tensor) -> tl.tensor:
     """Return what a nibble of MXFP4 stands for: sign, two bits of exponent, one of fraction."""
     power = nibble >> 1 & 3

@@ -23,6 +23,7 @@ from tests.support.kernel_inputs import random_matrix, random_rows, random_slots
 INTERPRET = "TRITON_INTERPRET"
 REFERENCE = ReferenceKernels()
 SHAPES = [(1, 1, 1), (1, 33, 9), (2, 64, 8), (5, 3, 50), (7, 577, 13), (1, 320, 130)]
+MANY_SHAPES = [(17, 70, 41), (40, 33, 9)]
 pytestmark = [
     pytest.mark.skipif(
         not has_triton() or os.environ.get(INTERPRET) != "1",
@@ -55,14 +56,35 @@ def test_triton_odd_shapes_equal_f64_within_rounding(
 
 
 @pytest.mark.parametrize("weight_format", sorted(GROUPED))
+@pytest.mark.parametrize(("n", "columns", "rows"), MANY_SHAPES)
+def test_triton_many_rows_of_several_matrices_equal_f64_within_rounding(
+    kernels: TritonKernels, weight_format: WeightFormat, n: int, columns: int, rows: int
+) -> None:
+    matrices = [random_matrix(weight_format, rows, columns, seed) for seed in range(2)]
+    x = random_rows(n, columns)
+    sources = torch.arange(n).flip(0)
+    pairs = [matrices[index > n // 3] for index in range(n)]
+
+    result = kernels._product(pairs, x, sources)
+
+    seen = as_input(weight_format, x)
+    for index, (matrix, source) in enumerate(zip(pairs, sources.tolist(), strict=True)):
+        weights = weights_of(matrix)
+        exact = seen[source : source + 1].double() @ weights.double().T
+        bound = rounding_bound(x[source : source + 1], weights)
+        assert ((result[index : index + 1] - exact).abs() <= bound).all()
+
+
+@pytest.mark.parametrize("n", [3, 24])
+@pytest.mark.parametrize("weight_format", sorted(GROUPED))
 def test_triton_experts_equal_the_reference(
-    kernels: TritonKernels, weight_format: WeightFormat
+    kernels: TritonKernels, weight_format: WeightFormat, n: int
 ) -> None:
     layout = expert_layout(weight_format, 70, 41)
     slots = random_slots(layout, 5)
-    x = random_rows(3, 70)
-    ids, weights = REFERENCE.route(random_rows(3, 5, seed=3), 2, is_normalised=True)
-    expected, found = torch.zeros(3, 70), torch.zeros(3, 70)
+    x = random_rows(n, 70)
+    ids, weights = REFERENCE.route(random_rows(n, 5, seed=3), 2, is_normalised=True)
+    expected, found = torch.zeros(n, 70), torch.zeros(n, 70)
     style = ExpertStyle()
     REFERENCE.experts(x, layout, slots, ids, weights, expected, style)
 
@@ -87,5 +109,6 @@ def test_triton_programs_compile_for_cards(capability: int) -> None:
 
     assert run.returncode == 0, run.stderr[-2000:]
     sizes = {name: int(size) for name, size in (line.split() for line in run.stdout.splitlines())}
-    assert set(sizes) == {str(weight_format) for weight_format in GROUPED}
+    names = {str(weight_format) for weight_format in GROUPED}
+    assert set(sizes) == names | {f"{name}-grouped" for name in names}
     assert min(sizes.values()) > 1000

@@ -23,14 +23,23 @@ _RUNTIME_ARGUMENTS = {
 }
 
 
+_GROUPED_ARGUMENTS = {"bases": "*i64", "starts": "*i64", "counts": "*i64", **_RUNTIME_ARGUMENTS}
+
+
 def main(capability: int) -> None:
-    """Compile the program of every format."""
+    """Compile the programs of every format."""
     for weight_format in triton_matvec.KINDS:
-        constants = triton_matvec.constants_of(weight_format)
-        signature = _RUNTIME_ARGUMENTS | dict.fromkeys(constants, "constexpr")
-        source = ASTSource(triton_matvec.multiply, signature, constants)
-        compiled = triton.compile(source, GPUTarget("cuda", capability, 32))
-        sys.stdout.write(f"{weight_format} {len(compiled.asm['cubin'])}\n")
+        one = triton_matvec.constants_of(weight_format)
+        many = triton_matvec.grouped_constants_of(weight_format)
+        cases = (
+            (str(weight_format), triton_matvec.multiply, _RUNTIME_ARGUMENTS, one),
+            (f"{weight_format}-grouped", triton_matvec.multiply_groups, _GROUPED_ARGUMENTS, many),
+        )
+        for name, program, arguments, constants in cases:
+            signature = arguments | dict.fromkeys(constants, "constexpr")
+            source = ASTSource(program, signature, constants)
+            compiled = triton.compile(source, GPUTarget("cuda", capability, 32))
+            sys.stdout.write(f"{name} {len(compiled.asm['cubin'])}\n")
 
 
 if __name__ == "__main__":
