@@ -24,6 +24,7 @@ from card_models import (  # noqa: E402
     MACHINES,
     PUBLISHED,
     PUBLISHED_CPU_LAYERS,
+    PUBLISHED_HITS,
     PUBLISHED_PER_S,
     PUBLISHED_RECORD,
     PUBLISHED_SLOTS,
@@ -205,12 +206,11 @@ def published(max_tokens: int, layer_stride: int) -> list[dict[str, Any]]:
     """Return a published pair of figures beside what the model says of that PC and its program.
 
     The program keeps the least recently used ones and uploads every missed expert, as the replay
-    does that was published with the figures; hits come from replaying routing of the same model,
-    from an empty cache on.
+    does that was published with the figures. Hits come from replaying routing of the same model,
+    from an empty cache on; what counts is the topic that comes nearest to the published hits.
     """
-    found: dict[str, list[float]] = {"slots": [], "layers": []}
-    share = PUBLISHED_SLOTS / 128
-    for case in cases(share, max_tokens, layer_stride):
+    found: list[tuple[float, float, float, str]] = []
+    for case in cases(PUBLISHED_SLOTS / 128, max_tokens, layer_stride):
         trace = case.trace
         if not trace.name.startswith("qwen3"):
             continue
@@ -225,23 +225,36 @@ def published(max_tokens: int, layer_stride: int) -> list[dict[str, Any]]:
             max_per_layer=trace.top_k,
         )
         steps = Steps.of(trace, prompt_part=0.0, timed_part=1.0)
-        found["slots"].append(case.scale / run_choice(steps, rival, costs).token_s)
-        held = whole_layers(trace, 1 - PUBLISHED_CPU_LAYERS / 48)
-        hits = hits_of(trace, held)
-        found["layers"].append(case.scale / time_hits(case.steps, hits, costs).token_s)
-    rows = []
-    names = (f"{PUBLISHED_SLOTS} slots a layer", f"{PUBLISHED_CPU_LAYERS} layers on the processor")
-    for name, told, rates in zip(names, PUBLISHED_PER_S, found.values(), strict=True):
-        rate = statistics.fmean(rates)
-        rows.append(
-            row(
-                what=f"published, {name}: tokens/s of the model",
-                ours=round(rate, 1),
-                peer=told,
-                target=f"within {PUBLISHED_BAND:.0%}",
-                is_reached=abs(rate / told - 1) <= PUBLISHED_BAND,
+        hits = hits_of(trace, whole_layers(trace, 1 - PUBLISHED_CPU_LAYERS / 48))
+        found.append(
+            (
+                float(case.lru.sum()) / trace.ids.size,
+                case.scale / run_choice(steps, rival, costs).token_s,
+                case.scale / time_hits(steps, hits, costs).token_s,
+                trace.name,
             )
         )
+    nearest = min(found, key=lambda each: abs(each[0] - PUBLISHED_HITS))
+    rows = []
+    for each in found:
+        hit_ratio, by_slots, by_layers, name = each
+        told = f"{name}, hits {hit_ratio:.3f} (published {PUBLISHED_HITS})"
+        kinds = {
+            f"published, {PUBLISHED_SLOTS} slots a layer, {told}": by_slots,
+            f"published, {PUBLISHED_CPU_LAYERS} layers on the processor, {told}": by_layers,
+        }
+        for (what, rate), peer in zip(kinds.items(), PUBLISHED_PER_S, strict=True):
+            is_near = abs(rate / peer - 1) <= PUBLISHED_BAND
+            is_judged = each is nearest
+            rows.append(
+                row(
+                    what=what,
+                    ours=round(rate, 1),
+                    peer=peer,
+                    target=f"within {PUBLISHED_BAND:.0%}" if is_judged else "",
+                    is_reached=is_near if is_judged else None,
+                )
+            )
     return rows
 
 
