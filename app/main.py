@@ -315,8 +315,7 @@ class Program(QObject):
         window.search_wanted.connect(self._on_search_wanted)
         window.keys_wanted.connect(self._on_keys_wanted)
         window.closed.connect(self.close)
-        hints = QApplication.styleHints()
-        hints.colorSchemeChanged.connect(lambda _scheme: self._on_settings_changed())
+        QApplication.styleHints().colorSchemeChanged.connect(self._on_system_changed)
 
     def _on_model_loaded(self, model: LoadedModel) -> None:
         self.telemetry.clear()
@@ -427,6 +426,11 @@ class Program(QObject):
     def _on_restart_wanted(self) -> None:
         self.is_restart_wanted = True
         self.window.close()
+
+    def _on_system_changed(self) -> None:
+        # The system outlives the window.
+        if not self._is_closed:
+            self._on_settings_changed()
 
     def _on_settings_changed(self) -> None:
         palette = palette_for(self.settings.values.theme)
