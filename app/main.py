@@ -4,6 +4,7 @@ import dataclasses
 import os
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtWidgets import QApplication, QWidget
@@ -24,6 +25,7 @@ from app.state.downloads import DownloadItem, Downloads
 from app.state.drive_warning import Remedy, RemedyKind, budgets_of
 from app.state.drive_watch import DriveWatch
 from app.state.energy_book import EnergyBook
+from app.state.engine_folder import read_engine_list, take_engine
 from app.state.folders import AppFolders, app_folders, demo_folder, model_place, usual_roots
 from app.state.hub_link import HubLink
 from app.state.idle_unload import IdleUnload
@@ -32,20 +34,19 @@ from app.state.library_search import LibrarySearch
 from app.state.live_budgets import LiveBudgets
 from app.state.model_removal import ModelRemoval
 from app.state.monitor import Monitor
-from app.state.package import read_package
-from app.state.report_bundle import report_bundle, version
+from app.state.report_bundle import report_bundle
 from app.state.session import Session
 from app.state.settings import SettingsState
 from app.state.settings_file import read_settings
 from app.state.stages import Stage
 from app.state.telemetry import TelemetryState
 from app.state.telemetry_watch import TelemetryWatch
-from app.state.updates import Updates
 from app.text import start_words
 from app.text.shortcut_words import answer_announced, model_announced
 from app.text.words import ChatWords, SettingWords, StripWords
 from app.theme.apply import application_icon, apply_theme, load_fonts, palette_for
 from app.theme.palette import Palette
+from app.upkeep import Upkeep
 from app.views.announce import announce
 from app.views.chat_view import ChatView
 from app.views.drop_zone import DropTarget
@@ -55,6 +56,9 @@ from app.views.progress_text import progress_name
 from app.views.rail import Page
 from runtime.protocol.chat import GenerationStats, Role
 from runtime.protocol.model import LoadedModel
+
+if TYPE_CHECKING:
+    from app.views.settings_view import SettingsView
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +111,8 @@ class Program(QObject):
             self.folders.models,
         )
         self.downloads = Downloads(self.folders.downloads_file, self.hub_link, self.settings)
-        self.updates = Updates(
-            self.hub_link, self.settings, read_package(environment), version(), self.folders.data
+        self.upkeep = Upkeep(
+            self.hub_link, self.session, self.settings, self.folders.data, environment
         )
         self.chat = ChatState(self.folders.chats_file, self.session, self.settings, self)
         self.telemetry = TelemetryState(self)
@@ -173,7 +177,7 @@ class Program(QObject):
         self.settings.change(window_geometry=self.window.geometry_text())
         self.chat.close()
         self.downloads.close()
-        self.updates.close()
+        self.upkeep.updates.close()
         self.hub_link.close()
         self.session.shutdown()
         self._map_import.close()
@@ -199,7 +203,7 @@ class Program(QObject):
     def _begin(self) -> None:
         self.session.start()
         self.downloads.start()
-        self.updates.begin()
+        self.upkeep.updates.begin()
         values = self.settings.values
         if self._options.dropped:
             self.open_folder(self._options.dropped)
@@ -267,8 +271,8 @@ class Program(QObject):
             files,
             self.language.choices,
             download_folder=str(self.folders.models),
-            updates=self.updates if self.updates.can_look else None,
         )
+        view.add_upkeep(self.upkeep.shown_engine, self.upkeep.shown_updates)
         view.restart_wanted.connect(self._on_restart_wanted)
         view.about.report_wanted.connect(lambda path: view.about.save_report(path, self._report()))
         return view
@@ -306,9 +310,7 @@ class Program(QObject):
         self._drop.refused.connect(notices.show_drop_refused)
         self.removal.ended.connect(notices.show_removal)
         self.downloads.finished.connect(self._on_download_finished)
-        self.updates.found.connect(
-            lambda update: notices.show_update(update, self._on_updates_wanted)
-        )
+        self.upkeep.tell(notices, self._settings_view)
         self.first_start.welcome.ended.connect(self.chat_view.focus_question)
         window.new_chat_wanted.connect(self._on_new_chat_wanted)
         window.stop_wanted.connect(self._on_stop_wanted)
@@ -393,21 +395,16 @@ class Program(QObject):
         self.chat_view.chat_list.focus_search()
 
     def _on_keys_wanted(self) -> None:
+        self._settings_view().show_keys()
+
+    def _settings_view(self) -> "SettingsView":
+        """Show the Settings page and return it."""
         from app.views.settings_view import SettingsView
 
         self.window.show_page(Page.SETTINGS)
         view = self.window.page(Page.SETTINGS)
         assert isinstance(view, SettingsView)
-        view.show_keys()
-
-    def _on_updates_wanted(self) -> None:
-        from app.views.settings_view import SettingsView
-
-        self.window.notice.clear(NoticeSource.UPDATE)
-        self.window.show_page(Page.SETTINGS)
-        view = self.window.page(Page.SETTINGS)
-        assert isinstance(view, SettingsView)
-        view.show_updates()
+        return view
 
     def _announce_answer(self) -> None:
         """Say an answer that ended, for those who do not see it."""
@@ -471,6 +468,7 @@ def run(options: StartOptions) -> int:
     environment = dict(os.environ)
     folders = app_folders(environment)
     values, _ = read_settings(folders.settings_file)
+    take_engine(folders.data, read_engine_list(), os.environ)
     os.environ.update(zoomed(values.zoom_percent, environment))
     application = make_application(["larder"])
     instance = SingleInstance(folders.data)

@@ -11,9 +11,10 @@ from app.state.model_removal import RemovalResult
 from app.state.session import Session
 from app.state.settings import SettingsState
 from app.state.stages import Stage
-from app.text import update_words
+from app.text import engine_words, update_words
 from app.text.appearance_words import language_not_read
 from app.text.discover_words import downloaded_line
+from app.text.engine_words import EngineWords
 from app.text.error_heads import NextStep
 from app.text.library_words import removal_line
 from app.text.notices import chat_notice, rested_notice, setting_notice
@@ -91,6 +92,11 @@ class NoticeBoard(QObject):
         self._bar.show_notice(
             NoticeSource.UPDATE, update_words.found(update.version), actions, is_error=False
         )
+
+    def show_card(self, card: str, show: Callable[[], None]) -> None:
+        """Tell that a graphics card is not used, and offer to look at what that takes."""
+        actions = [(EngineWords.SHOW, show)]
+        self._bar.show_notice(NoticeSource.CARD, engine_words.found(card), actions, is_error=False)
 
     def show_rested(self, folder: str, name: str) -> None:
         """Tell that a model was unloaded because it rested, and offer to load it again."""

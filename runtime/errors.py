@@ -23,6 +23,8 @@ _REQUEST = frozenset(
         ErrorCode.UPDATE_UNREACHABLE,
         ErrorCode.UPDATE_INVALID,
         ErrorCode.UPDATE_UNSIGNED,
+        ErrorCode.ENGINE_PARTS_UNREACHABLE,
+        ErrorCode.ENGINE_PARTS_UNUSABLE,
     }
 )
 _RUNTIME = frozenset(

@@ -32,6 +32,7 @@ class HeadWords:
     SETTING = Word("A setting does not fit")
     HUB = Word("Nothing came from the hub")
     DOWNLOAD = Word("The download stopped")
+    UPKEEP = Word("The program stays as it is")
     MODEL = Word("This model cannot be used")
     PLAN = Word("The model cannot be loaded like this")
     PREPARE = Word("The model was not prepared")
@@ -69,6 +70,14 @@ _GROUPS: tuple[tuple[str, NextStep, tuple[ErrorCode, ...]], ...] = (
         "DOWNLOAD",
         _S.MODELS,
         (_C.DOWNLOAD_MISMATCHED, _C.DOWNLOAD_PLACE_TAKEN, _C.DOWNLOAD_WRITE_FAILED),
+    ),
+    (
+        "UPKEEP",
+        _S.SETTINGS,
+        (
+            _C.UPDATE_UNREACHABLE, _C.UPDATE_INVALID, _C.UPDATE_UNSIGNED,
+            _C.ENGINE_PARTS_UNREACHABLE, _C.ENGINE_PARTS_UNUSABLE,
+        ),
     ),
     (
         "PLAN",

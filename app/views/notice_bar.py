@@ -30,6 +30,7 @@ class NoticeSource(enum.Enum):
     REMOVED = "removed"
     DOWNLOADED = "downloaded"
     UPDATE = "update"
+    CARD = "card"
 
 
 class NoticeRow(QFrame):

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.state.engine_parts import EngineParts
 from app.state.sampling import sampling_for
 from app.state.session import Session
 from app.state.settings import Settings, SettingsState
@@ -27,6 +28,7 @@ from app.theme import metrics
 from app.timers import single_shot
 from app.views.about_card import AboutCard
 from app.views.appearance_card import AppearanceCard
+from app.views.engine_card import EngineCard
 from app.views.hub_settings import HubSettings
 from app.views.pieces import button, label, scrolling
 from app.views.sampling_fields import SamplingFields, decimal_field, whole_field
@@ -52,7 +54,6 @@ class SettingsView(QWidget):
         languages: Sequence[tuple[str, str]] = (),
         parent: QWidget | None = None,
         download_folder: str = "",
-        updates: Updates | None = None,
     ) -> None:
         super().__init__(parent)
         self._settings = settings
@@ -74,12 +75,8 @@ class SettingsView(QWidget):
         self._build_files(files)
         self.keys = ShortcutCard()
         self._column.addWidget(self.keys)
-        self.updates = UpdateCard(updates) if updates is not None else None
-        if self.updates is not None:
-            self.updates.allowed.clicked.connect(
-                lambda is_on: settings.change(is_update_allowed=is_on)
-            )
-            self._column.addWidget(self.updates)
+        self.engine: EngineCard | None = None
+        self.updates: UpdateCard | None = None
         self.about = AboutCard()
         self._column.addWidget(self.about)
         reset = button(SettingWords.RESET)
@@ -119,6 +116,27 @@ class SettingsView(QWidget):
             self.updates.look.setFocus(Qt.FocusReason.ShortcutFocusReason)
             self._outside.activate()
             self._scroll.ensureWidgetVisible(self.updates)
+
+    def add_upkeep(self, engine: EngineParts | None, updates: Updates | None) -> None:
+        """Have the cards about the program's upkeep, where there is any, above that about it."""
+        place = self._column.indexOf(self.about)
+        if updates is not None:
+            self.updates = UpdateCard(updates)
+            self.updates.allowed.clicked.connect(
+                lambda is_on: self._settings.change(is_update_allowed=is_on)
+            )
+            self._column.insertWidget(place, self.updates)
+        if engine is not None:
+            self.engine = EngineCard(engine)
+            self._column.insertWidget(place, self.engine)
+        self._show_values()
+
+    def show_engine(self) -> None:
+        """Bring what is said of the graphics card into view."""
+        if self.engine is not None:
+            self.engine.fetch.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self._outside.activate()
+            self._scroll.ensureWidgetVisible(self.engine)
 
     def _card(self, heading: str) -> SettingGrid:
         card = SettingGrid(heading)

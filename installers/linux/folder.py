@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers import demo, icons, licences, marker, pack, wheels
+from installers import demo, engine, icons, licences, marker, pack, wheels
 from installers.description import Description, RecipeError
 from installers.linux import debian_files, libraries, starter
 
@@ -91,6 +92,7 @@ def build(description: Description, sources: Sources, tree: Path) -> str:
     wheels.unpack([own, *found], packages, "linux")
     demo.add(sources.demo, packages)
     marker.write(tree, packages, "linux")
+    sys.stdout.write(f"{engine.write(description, packages, wheels.LINUX)}\n")
     strip(packages)
     libraries.drop_unwanted_qt(packages)
     libraries.lend_to_qt(tree, packages)

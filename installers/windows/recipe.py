@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers import demo, icons, licences, marker, pack, wheels
+from installers import demo, engine, icons, licences, marker, pack, wheels
 from installers.description import Description, RecipeError
 from installers.windows import portable
 
@@ -59,6 +59,7 @@ def build(description: Description, sources: Sources, tree: Path, target: Path) 
     _lay_run_time(sources.cache / "run-time", tree)
     demo.add(sources.demo, packages)
     marker.write(tree, packages, "windows")
+    sys.stdout.write(f"{engine.write(description, packages, wheels.WINDOWS)}\n")
     licences.collect(description, packages, tree / "licences", [_python_component(tree)])
     pictures = icons.draw(description.icon, sources.cache / "icons")
     icon = sources.cache / "larder.ico"

@@ -41,6 +41,9 @@ class ErrorCode(enum.StrEnum):
     UPDATE_UNREACHABLE = "update_unreachable"
     UPDATE_INVALID = "update_invalid"
     UPDATE_UNSIGNED = "update_unsigned"
+    # the engine for graphics cards
+    ENGINE_PARTS_UNREACHABLE = "engine_parts_unreachable"
+    ENGINE_PARTS_UNUSABLE = "engine_parts_unusable"
     # model: reading it
     FOLDER_NOT_FOUND = "folder_not_found"
     NOT_A_MODEL = "not_a_model"

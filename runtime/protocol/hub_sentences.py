@@ -58,5 +58,14 @@ HUB_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "What {host} says of newer versions is not signed by those who made this program."
             " Nothing was downloaded; get newer versions by hand from where you got this one."
         ),
+        ErrorCode.ENGINE_PARTS_UNREACHABLE: (
+            "The engine for graphics cards could not be had from {host}: {reason}. Larder computes"
+            " on the processor as before; try again later, what was downloaded is kept."
+        ),
+        ErrorCode.ENGINE_PARTS_UNUSABLE: (
+            "The engine for graphics cards was tried and does not work here: {reason}. It is not"
+            " used, and Larder computes on the processor as before. Update the card's driver, then"
+            " try again."
+        ),
     }
 )

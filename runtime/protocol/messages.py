@@ -8,6 +8,7 @@ from runtime.protocol.base import Command as Command  # noqa: PLC0414 - told on
 from runtime.protocol.base import Event as Event  # noqa: PLC0414 - told on
 from runtime.protocol.base import Reply as Reply  # noqa: PLC0414 - told on
 from runtime.protocol.chat import ChatMessage, FinishReason, GenerationStats, SamplingSettings
+from runtime.protocol.engine_messages import EngineFetched, FetchEngine
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
@@ -378,6 +379,7 @@ AnyCommand = (
     | DiscardDownload
     | CheckForUpdate
     | FetchUpdate
+    | FetchEngine
     | StopRuntime
 )
 AnyEvent = (
@@ -415,6 +417,7 @@ AnyEvent = (
     | DownloadDiscarded
     | UpdateChecked
     | UpdateFetched
+    | EngineFetched
     | RuntimeStopped
     | CommandFailed
     | TelemetrySampled
@@ -449,6 +452,7 @@ ClosingEvent = (
     | DownloadDiscarded
     | UpdateChecked
     | UpdateFetched
+    | EngineFetched
     | RuntimeStopped
     | CommandFailed
 )

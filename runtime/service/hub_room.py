@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runtime.errors import CancelledError
+from runtime.protocol.engine_messages import EngineFetched, FetchEngine
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from runtime.hub.desk import HubDesk
     from runtime.hub.download import Fetched
 
+ProgramQuestion = CheckForUpdate | FetchUpdate | FetchEngine
 HubQuestion = SearchHub | DescribeHubModel | DownloadModel | DiscardDownload
 
 
@@ -64,15 +66,18 @@ class HubRoom:
         worker = self._worker(is_question=isinstance(question, SearchHub | DescribeHubModel))
         worker.submit(lambda: run_guarded(work, request.fail, self._error_log))
 
-    def start_update(self, request: Request, question: CheckForUpdate | FetchUpdate) -> None:
-        """Look for a newer version of the program, or bring it."""
+    def start_update(self, request: Request, question: ProgramQuestion) -> None:
+        """Look for a newer version of the program, or bring it or its engine for cards."""
         request.is_cancellable = True
 
         def work() -> None:
-            if isinstance(question, CheckForUpdate):
-                self._check_for_update(request, question)
-            else:
-                self._fetch_update(request, question)
+            match question:
+                case CheckForUpdate():
+                    self._check_for_update(request, question)
+                case FetchUpdate():
+                    self._fetch_update(request, question)
+                case FetchEngine():
+                    self._fetch_engine(request, question)
 
         self._updating = self._updating or Worker("update")
         self._updating.submit(lambda: run_guarded(work, request.fail, self._error_log))
@@ -136,27 +141,35 @@ class HubRoom:
         from runtime.hub.updates import UpdateDesk
 
         request_id = request.request_id
-        done = 0
-
-        def tell(fetched: "Fetched") -> None:
-            nonlocal done
-            # A frame for each percent is enough for the eye.
-            if (fetched.done_bytes - done) * 100 < fetched.total_bytes and not fetched.num_retries:
-                return
-            done = fetched.done_bytes
-            request.tell(_progressed(request_id, fetched))
-
+        teller = _Teller(request)
         try:
             request.cancel.check()
             path = UpdateDesk().fetch(
-                command.address, command.update, command.folder, request.cancel, tell
+                command.address, command.update, command.folder, request.cancel, teller.tell
             )
             if command.unpack_beside:
                 path = unpack_beside(path, Path(command.unpack_beside), request.cancel)
         except CancelledError:
-            request.close(DownloadPaused(request_id=request_id, kept_bytes=done))
+            request.close(DownloadPaused(request_id=request_id, kept_bytes=teller.done_bytes))
             return
         request.close(UpdateFetched(request_id=request_id, path=str(path)))
+
+    def _fetch_engine(self, request: Request, command: FetchEngine) -> None:
+        from runtime.hub.engine_parts import fetch_engine
+
+        request_id = request.request_id
+        teller = _Teller(request)
+        try:
+            request.cancel.check()
+            version, card = fetch_engine(
+                command.parts, Path(command.folder), request.cancel, teller.tell
+            )
+        except CancelledError:
+            request.close(DownloadPaused(request_id=request_id, kept_bytes=teller.done_bytes))
+            return
+        request.close(
+            EngineFetched(request_id=request_id, folder=command.folder, version=version, card=card)
+        )
 
     def _download(self, request: Request, command: DownloadModel) -> None:
         request_id = request.request_id
@@ -186,6 +199,20 @@ class HubRoom:
     def _discard(self, request: Request, command: DiscardDownload) -> None:
         freed = self._desk().discard(command.model_id, command.folder)
         request.close(DownloadDiscarded(request_id=request.request_id, freed_bytes=freed))
+
+
+class _Teller:
+    """Tells how far a download is, a frame for each percent. Threads: one."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self.done_bytes = 0
+
+    def tell(self, fetched: "Fetched") -> None:
+        is_step = (fetched.done_bytes - self.done_bytes) * 100 >= fetched.total_bytes
+        if is_step or fetched.num_retries:
+            self.done_bytes = fetched.done_bytes
+            self._request.tell(_progressed(self._request.request_id, fetched))
 
 
 def _progressed(request_id: int, fetched: "Fetched") -> DownloadProgressed:

@@ -5,6 +5,7 @@ import time
 from pathlib import PurePath
 
 from runtime.errors import LarderError, report_of
+from runtime.protocol.engine_messages import FetchEngine
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
@@ -149,7 +150,7 @@ class Service:
                 self._search_room.start(request, command)
             case SearchHub() | DescribeHubModel() | DownloadModel() | DiscardDownload():
                 self._hub_room.start(request, command)
-            case CheckForUpdate() | FetchUpdate():
+            case CheckForUpdate() | FetchUpdate() | FetchEngine():
                 self._hub_room.start_update(request, command)
             case SetBudgets():
                 self._stages.check_loaded()

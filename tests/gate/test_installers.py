@@ -14,8 +14,10 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from app.state.engine_folder import EngineList
 from app.state.folders import demo_folder
 from app.state.licences import read_components
 from app.state.package import read_package
@@ -23,6 +25,7 @@ from installers import (
     cuts,
     demo,
     description,
+    engine,
     icons,
     licences,
     marker,
@@ -504,3 +507,47 @@ class TestNewerFolder:
 
     def test_half_a_one_is_left_alone(self, place: Path) -> None:
         assert [self.start(place) for _ in range(2)] == ["old", "old"]
+
+
+def told_package(name: str, version: str = "13.0", **facts: object) -> dict[str, object]:
+    """A package in pip's report of what it would install."""
+    url = f"https://w.example/whl/{name}-{version.replace('+', '%2B')}-py3-none-any.whl"
+    info = {"url": url, "archive_info": {"hashes": {"sha256": "a" * 64}}} | facts
+    return {"metadata": {"name": name, "version": version}, "download_info": info}
+
+
+def test_engine_for_cards_is_torch_and_what_it_needs_of_their_makers() -> None:
+    names = ("nvidia_cublas", "cuda-bindings", "triton", "sympy", "nvidia-ml-py")
+    packages = [told_package("torch", "2.13.0+cu130"), *(told_package(name) for name in names)]
+    listed = engine.listed_engine({"install": packages}, "w.example", lambda _url: 7)
+    assert listed["name"] == "torch-2.13.0-cu130"
+    assert [part["file"].partition("-13")[0] for part in listed["parts"]] == [
+        "cuda-bindings", "nvidia_cublas", "torch-2.13.0+cu130-py3-none-any.whl", "triton",
+    ]  # fmt: skip
+    found = msgspec.convert(listed, EngineList)
+    assert found.size_bytes == 28
+    assert found.parts[0].sha256 == "a" * 64
+
+
+def test_torch_for_the_processor_is_no_engine_for_cards() -> None:
+    report = {"install": [told_package("torch", "2.13.0+cpu"), told_package("sympy")]}
+    with pytest.raises(description.RecipeError, match="needs nothing of a card's makers"):
+        engine.listed_engine(report, "w.example", lambda _url: 7)
+
+
+def test_file_without_a_checksum_is_never_offered() -> None:
+    report = {"install": [told_package("torch", "2.13.0+cu130", archive_info={})]}
+    with pytest.raises(description.RecipeError, match="has no checksum"):
+        engine.listed_engine(report, "w.example", lambda _url: 7)
+
+
+def test_packages_are_made_without_the_engines_source_and_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise description.RecipeError("no network")
+
+    monkeypatch.setattr(engine, "resolve", refuse)
+    told = engine.write(description.read(), tmp_path, wheels.LINUX)
+    assert told.startswith("no engine for graphics cards is offered by these packages: no network")
+    assert list(tmp_path.glob("resources/*")) == []

@@ -9,6 +9,7 @@ from runtime.protocol.chat import (
     Role,
     SamplingSettings,
 )
+from runtime.protocol.engine_messages import EngineFetched, EnginePart, FetchEngine
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.framing import encode
 from runtime.protocol.hub import HubCard, HubFit, HubModel
@@ -349,6 +350,15 @@ COMMANDS: list[AnyCommand] = [
         update=_UPDATE,
         folder="/downloads",
     ),
+    FetchEngine(
+        request_id=20,
+        parts=[
+            EnginePart(
+                file="torch.whl", url="https://w.example/t.whl", size_bytes=9, sha256="0" * 64
+            )
+        ],
+        folder="/data/engine",
+    ),
     StopRuntime(request_id=1 << 40),
 ]
 EVENTS: list[AnyEvent] = [
@@ -442,6 +452,7 @@ EVENTS: list[AnyEvent] = [
     UpdateChecked(request_id=18, update=_UPDATE),
     UpdateChecked(request_id=18),
     UpdateFetched(request_id=19, path="/downloads/larder.deb"),
+    EngineFetched(request_id=20, folder="/data/engine", version="2.13.0+cu130", card="A card"),
     RuntimeStopped(request_id=1 << 40),
     CommandFailed(request_id=5, error=_ERROR),
     TelemetrySampled(sample=_SAMPLE),
