@@ -314,10 +314,11 @@ def test_package_is_known_by_what_its_recipe_wrote(tmp_path: Path) -> None:
     assert (folder.kind, folder.place, folder.name) == (
         PackageKind.FOLDER, tmp_path, "linux-folder",
     )  # fmt: skip
-    mounted = {"APPIMAGE": "/opt/a/larder.AppImage", "APPDIR": str(tmp_path)}
+    file = tmp_path / "larder.AppImage"
+    mounted = {"APPIMAGE": str(file), "APPDIR": str(tmp_path)}
     image = read_package(mounted, marker)
     assert image is not None
-    assert (image.kind, image.place) == (PackageKind.APPIMAGE, Path("/opt/a/larder.AppImage"))
+    assert (image.kind, image.place) == (PackageKind.APPIMAGE, file)
     assert image.is_replaced_by_us
     # Started by another program that is an AppImage itself.
     other = read_package({**mounted, "APPDIR": "/tmp/other"}, marker)
