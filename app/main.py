@@ -298,7 +298,8 @@ class Program(QObject):
         self.telemetry.steadied.connect(self._on_steadied)
         drive = self.monitor.drive
         drive.changed.connect(lambda: window.strip.show_drive(drive.warning))
-        window.strip.drive_clicked.connect(lambda: window.show_page(Page.MONITOR))
+        for clicked in (window.strip.drive_clicked, window.strip.memory_clicked):
+            clicked.connect(lambda: window.show_page(Page.MONITOR))
         window.seen_changed.connect(lambda is_seen: self.watch.set_window_seen(is_seen=is_seen))
         chat.answer_ended.connect(self._on_answer_ended)
         chat.answer_measured.connect(self._on_answer_measured)

@@ -24,6 +24,7 @@ from runtime.protocol.framing import FrameError
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.messages import (
     AnyEvent,
+    BudgetsAdapted,
     BudgetsSet,
     DescribeMachine,
     GenerationCancelled,
@@ -369,8 +370,16 @@ class Session(QObject, LoadListener):
     def _on_event(self, event: AnyEvent) -> None:
         if isinstance(event, TelemetrySampled):
             self.sample_received.emit(event.sample)
+        elif isinstance(event, BudgetsAdapted):
+            self._note_adapted(event)
         else:
             self._library.note(event)
+
+    def _note_adapted(self, event: BudgetsAdapted) -> None:
+        """Take what the model has now; what the person gave it stays, here and in the settings."""
+        if self._loaded is not None:
+            self._loaded, self._loaded_plan = event.model, event.plan
+            self.changed.emit()
 
     def _on_ended(self, end: RuntimeEnd) -> None:
         self._candidates.lose_runtime(end.error)

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from app.state.budget_range import dense_bytes
+from app.text.errors import reason_text
 from app.text.phrases import DOT, tier_name, tier_tooltip
 from app.text.translate import tr
 from app.text.units import power, size
 from app.text.words import StripWords
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.model import LoadedModel, TierShare
-from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.plan import PlacementPlan, ReasonCode
 from runtime.protocol.values import WeightFormat
 
 _BITS = {
@@ -64,3 +65,13 @@ def memory_tooltip(model: LoadedModel) -> str:
     return tr("{budget} for the model, {base} for the program itself").format(
         budget=size(model.budget_bytes), base=size(model.base_bytes)
     )
+
+
+def given_back(plan: PlacementPlan | None) -> tuple[str, str] | None:
+    """What a model gave back to other programs, for the strip, and the whole sentence; or None."""
+    reasons = plan.reasons if plan is not None else []
+    reason = next((each for each in reasons if each.code is ReasonCode.RAM_GIVEN_BACK), None)
+    if reason is None:
+        return None
+    amount = size(float(reason.parameters.get("given_bytes", 0)))
+    return tr("gave back {amount} of RAM").format(amount=amount), reason_text(reason)

@@ -271,6 +271,14 @@ def _note_text(note: RuntimeNote) -> str:
             new=size(float(values.get("new_bytes", 0))),
             old=size(float(values.get("old_bytes", 0))),
         )
+    if note.code in (NoteCode.MEMORY_GIVEN_BACK, NoteCode.MEMORY_TAKEN_AGAIN):
+        old, new = float(values.get("old_bytes", 0)), float(values.get("new_bytes", 0))
+        text = (
+            tr("Larder gave back {amount} of RAM because the PC ran short; {new} are left")
+            if note.code is NoteCode.MEMORY_GIVEN_BACK
+            else tr("There is room again: Larder took back {amount} of RAM and has {new}")
+        )
+        return text.format(amount=size(abs(old - new)), new=size(new))
     if note.code is NoteCode.DRIVE_STALLED:
         return tr(
             "The drive has not answered for {time}: expert {expert} of layer {layer}, at byte"

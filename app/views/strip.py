@@ -25,6 +25,8 @@ class Strip(QFrame):
 
     drive_clicked = Signal()
     """The person wants to know more about the warning."""
+    memory_clicked = Signal()
+    """The person wants to know more about the memory that was given back."""
     cancel_clicked = Signal()
     """What is being prepared or loaded is to stop."""
 
@@ -48,6 +50,9 @@ class Strip(QFrame):
         self._drive_dot = Dot(palette, "drive")
         self.drive_button = button("", "warning")
         self.drive_button.clicked.connect(self.drive_clicked)
+        self._memory_dot = Dot(palette, "ram")
+        self.memory_button = button("", "warning")
+        self.memory_button.clicked.connect(self.memory_clicked)
         self._work = label("", "dim")
         self.cancel_button = button(ShellWords.CANCEL)
         self.cancel_button.clicked.connect(self.cancel_clicked)
@@ -76,11 +81,15 @@ class Strip(QFrame):
         layout.addStretch(1)
         layout.addWidget(self._work)
         layout.addWidget(self.cancel_button)
-        warning = QHBoxLayout()
-        warning.setSpacing(5)
-        warning.addWidget(self._drive_dot)
-        warning.addWidget(self.drive_button)
-        layout.addLayout(warning)
+        for dot, warning_button in (
+            (self._memory_dot, self.memory_button),
+            (self._drive_dot, self.drive_button),
+        ):
+            warning = QHBoxLayout()
+            warning.setSpacing(5)
+            warning.addWidget(dot)
+            warning.addWidget(warning_button)
+            layout.addLayout(warning)
         rate = QHBoxLayout()
         rate.setSpacing(4)
         rate.addWidget(self._rate)
@@ -98,6 +107,7 @@ class Strip(QFrame):
         for tier in TIERS:
             self._want(self._dots[tier], False)
             self._want(self._amounts[tier], False)
+        self._show_given_back(model_phrases.given_back(plan if model is not None else None))
         if model is None:
             self._name.setText(status or StripWords.IDLE)
             self._plan.setText("")
@@ -122,6 +132,16 @@ class Strip(QFrame):
         self._memory.setText(model_phrases.memory_line(model))
         self._memory.setToolTip(model_phrases.memory_tooltip(model))
         self._fit()
+
+    def _show_given_back(self, texts: tuple[str, str] | None) -> None:
+        """Show that other programs have a part of the model's memory, or nothing."""
+        self._want(self._memory_dot, texts is not None)
+        self._want(self.memory_button, texts is not None)
+        if texts is not None:
+            text, sentence = texts
+            self.memory_button.setText(text)
+            self.memory_button.setAccessibleName(text)
+            self.memory_button.setToolTip(sentence)
 
     def show_work(self, text: str, *, can_cancel: bool) -> None:
         """Show how far preparing or loading is, and the button to cancel it."""
@@ -209,5 +229,5 @@ class Strip(QFrame):
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self._bar.show_palette(palette)
-        for dot in (*self._dots.values(), self._drive_dot):
+        for dot in (*self._dots.values(), self._memory_dot, self._drive_dot):
             dot.show_palette(palette)

@@ -11,6 +11,7 @@ from runtime.protocol.errors import ErrorReport
 from runtime.protocol.messages import (
     AnyCommand,
     AnyEvent,
+    BudgetsAdapted,
     CancelRequest,
     ClosingEvent,
     CommandFailed,
@@ -38,8 +39,14 @@ class Client:
     Threads: belongs to the main thread; the service's own threads only fill its queue.
     """
 
-    def __init__(self, make_service: Callable[[Sink], Service]) -> None:
+    def __init__(
+        self,
+        make_service: Callable[[Sink], Service],
+        on_adapted: Callable[[BudgetsAdapted], None] | None = None,
+    ) -> None:
+        """``on_adapted`` hears, between other events, of memory that was given back or taken."""
         self._events: queue.SimpleQueue[AnyEvent] = queue.SimpleQueue()
+        self._on_adapted = on_adapted
         self._service = make_service(self._events.put)
         self._last_id = 0
 
@@ -66,7 +73,7 @@ class Client:
         continued by asking for the next event again.
         """
         self._service.handle(command)
-        return _Events(self._events, command.request_id)
+        return _Events(self._events, command.request_id, self._on_adapted)
 
     def ask(
         self,
@@ -108,8 +115,14 @@ class Client:
 class _Events:
     """Iterator over the events of one request; survives an interrupt, as a generator would not."""
 
-    def __init__(self, events: "queue.SimpleQueue[AnyEvent]", request_id: int) -> None:
+    def __init__(
+        self,
+        events: "queue.SimpleQueue[AnyEvent]",
+        request_id: int,
+        on_adapted: Callable[[BudgetsAdapted], None] | None,
+    ) -> None:
         self._events = events
+        self._on_adapted = on_adapted
         self._request_id = request_id
         self._is_closed = False
 
@@ -120,6 +133,8 @@ class _Events:
         while not self._is_closed:
             with contextlib.suppress(queue.Empty):
                 event = self._events.get(timeout=_POLL_S)
+                if isinstance(event, BudgetsAdapted) and self._on_adapted is not None:
+                    self._on_adapted(event)
                 if not isinstance(event, Reply) or event.request_id != self._request_id:
                     continue
                 self._is_closed = isinstance(event, ClosingEvent)

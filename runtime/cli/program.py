@@ -23,7 +23,8 @@ from runtime.cli.output import open_missing_streams, run_writing, tell
 from runtime.cli.screen import use_forgiving_streams
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
-from runtime.protocol.messages import CommandFailed
+from runtime.protocol.messages import BudgetsAdapted, CommandFailed
+from runtime.protocol.sentences import reason_sentence
 from runtime.service.folders import find_folders, use_stated_machine
 from runtime.service.guard import run_guarded
 from runtime.service.log import ErrorLog, logging_to, open_log
@@ -101,10 +102,15 @@ def _run(options: argparse.Namespace, error_log: ErrorLog) -> int:
     )
     make = functools.partial(make_service, making, error_log)
     try:
-        with Client(make) as client:
+        with Client(make, _tell_adapted) as client:
             return commands[options.command](client, options)
     except CommandFailedError as failed:
         return _fail(failed.report, options)
+
+
+def _tell_adapted(event: BudgetsAdapted) -> None:
+    """Say that memory was given back to other programs, or taken again."""
+    tell(reason_sentence(event.plan.reasons[0]))
 
 
 def _fail(report: ErrorReport, options: argparse.Namespace) -> int:

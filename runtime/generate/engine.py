@@ -22,6 +22,7 @@ from runtime.generate.notes import (
     budget_note,
     card_full_note,
     loaded_note,
+    pressure_note,
     stall_note,
     topic_note,
 )
@@ -235,8 +236,11 @@ class TieredEngine:
             (Tier.VRAM, vram_budget_bytes(before), vram_budget_bytes(plan)),
             (Tier.RAM, before_bytes, after_bytes),
         )
+        note = pressure_note(before, plan)
+        if note is not None:
+            self._notes.put(note)
         for tier, old_bytes, new_bytes in changes:
-            if old_bytes != new_bytes:
+            if old_bytes != new_bytes and note is None:
                 self._notes.put(budget_note(tier, old_bytes, new_bytes))
         self._model = msgspec.structs.replace(model, tiers=plan.tiers, budget_bytes=after_bytes)
         return self._model

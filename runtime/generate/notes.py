@@ -1,6 +1,7 @@
 """What an engine tells in words while a model is loaded."""
 
 from runtime.inspect.files import shown
+from runtime.protocol.plan import PlacementPlan, ReasonCode
 from runtime.protocol.telemetry import NoteCode, RuntimeNote
 from runtime.protocol.values import Tier
 from runtime.residency.watch import StalledRead
@@ -18,6 +19,18 @@ def card_full_note(old_bytes: int, new_bytes: int) -> RuntimeNote:
     """Return the note that the card's budget was lowered, since the card was full."""
     return RuntimeNote(
         code=NoteCode.CARD_FULL, parameters={"old_bytes": old_bytes, "new_bytes": new_bytes}
+    )
+
+
+def pressure_note(before: PlacementPlan, after: PlacementPlan) -> RuntimeNote | None:
+    """Return the note that RAM followed what other programs need, None if it did not."""
+    codes = {reason.code for reason in after.reasons}
+    if not codes & {ReasonCode.RAM_GIVEN_BACK, ReasonCode.RAM_TAKEN_AGAIN}:
+        return None
+    is_less = after.ram_bytes < before.ram_bytes
+    return RuntimeNote(
+        code=NoteCode.MEMORY_GIVEN_BACK if is_less else NoteCode.MEMORY_TAKEN_AGAIN,
+        parameters={"old_bytes": before.ram_bytes, "new_bytes": after.ram_bytes},
     )
 
 

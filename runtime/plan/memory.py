@@ -153,13 +153,21 @@ def room_of(machine: MachineReport) -> Room:
     """Return the RAM that can be planned with on a machine."""
     total = int(machine.ram_total.value)
     limit = int(machine.ram_limit.value) if machine.ram_limit is not None else total
-    # A control group is ours alone, so what has to stay free of it is small.
-    reserve = limit // 20 if limit < total else min(max(GIB, total // 10), total // 4)
     return Room(
         free_bytes=max(0, min(int(machine.ram_available.value), limit) - BASE_BYTES),
-        reserve_bytes=reserve,
+        reserve_bytes=reserve_of(total, limit),
         limit_bytes=limit if limit < total else None,
     )
+
+
+def reserve_of(total_bytes: int, limit_bytes: int) -> int:
+    """Return the RAM that is left to the system; ``limit_bytes`` is the total where none is set.
+
+    A control group is ours alone, so what has to stay free of it is small.
+    """
+    if limit_bytes < total_bytes:
+        return limit_bytes // 20
+    return min(max(GIB, total_bytes // 10), total_bytes // 4)
 
 
 def vram_room_of(device: DeviceReport) -> Room:

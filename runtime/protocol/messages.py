@@ -346,6 +346,16 @@ class TelemetrySampled(Event):
     sample: TelemetrySample
 
 
+class BudgetsAdapted(Event):
+    """The RAM of the loaded model followed what other programs leave, without being asked.
+
+    The plan says why. What the person gave it is as before, and is in force again with room.
+    """
+
+    model: LoadedModel
+    plan: PlacementPlan
+
+
 class HeartbeatSent(Event):
     """Proof of life, every few seconds, also while the engine works."""
 
@@ -421,6 +431,7 @@ AnyEvent = (
     | RuntimeStopped
     | CommandFailed
     | TelemetrySampled
+    | BudgetsAdapted
     | HeartbeatSent
     | RuntimeFailed
 )

@@ -29,6 +29,8 @@ class ReasonCode(enum.StrEnum):
     RAM_LIMITED_BY_FREE = "ram_limited_by_free"
     RAM_LIMITED_BY_CONTROL_GROUP = "ram_limited_by_control_group"
     RAM_LIMITED_BY_BUDGET = "ram_limited_by_budget"
+    RAM_GIVEN_BACK = "ram_given_back"
+    RAM_TAKEN_AGAIN = "ram_taken_again"
     CONTEXT_SHORTENED = "context_shortened"
     NOTHING_WRITTEN = "nothing_written"
     WRITES_ONCE = "writes_once"

@@ -260,6 +260,15 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
             "Your RAM budget is {budget_bytes}; all of the model with its full context would need"
             " {needed_bytes}."
         ),
+        ReasonCode.RAM_GIVEN_BACK: (
+            "Larder gave back {given_bytes} of the {wanted_bytes} of RAM of this model because the"
+            " PC ran short. It takes them again once there is room; until then answers are slower"
+            " and stay the same."
+        ),
+        ReasonCode.RAM_TAKEN_AGAIN: (
+            "There is memory again: the model has all {wanted_bytes} of RAM that it had before the"
+            " PC ran short."
+        ),
         ReasonCode.CONTEXT_SHORTENED: (
             "The context is {context_tokens} tokens instead of {wanted_tokens}, to leave memory for"
             " the model."

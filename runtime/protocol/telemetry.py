@@ -33,6 +33,10 @@ class NoteCode(enum.StrEnum):
     CARD_FULL = "card_full"
     """Parameters ``old_bytes``, ``new_bytes``: the card had less memory than its budget, which was
     lowered."""
+    MEMORY_GIVEN_BACK = "memory_given_back"
+    """Parameters ``old_bytes``, ``new_bytes`` of RAM: other programs needed it."""
+    MEMORY_TAKEN_AGAIN = "memory_taken_again"
+    """The same, once there was room."""
     EXPERTS_LOADED = "experts_loaded"
     """Parameters ``num_experts``, ``seconds``: loading in the background ended."""
     TOPIC_CHANGED = "topic_changed"

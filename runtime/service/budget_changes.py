@@ -85,6 +85,14 @@ def plan_anew(
 
     Raises ``LarderError`` with ``PLAN_OUTDATED`` if what the plan was made for is not there now.
     """
+    other = plan_same(planning, plan, budgets)
+    return other if isinstance(other, ErrorReport) or other.problem is None else other.problem
+
+
+def plan_same(
+    planning: Planning, plan: PlacementPlan, budgets: Budgets
+) -> PlacementPlan | ErrorReport:
+    """Return that plan even with a problem, then with the smallest placement; else as above."""
     planned = planning.plan(
         plan.model_folder, budgets, plan.context_tokens, {plan.device: plan.vram_bytes}
     )
@@ -99,7 +107,5 @@ def plan_anew(
         or plan.store_folder not in {plan.model_folder, *copies}
     ):
         raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
-    if other.problem is not None:
-        return other.problem
     # Of several copies in one format the planner takes any.
     return msgspec.structs.replace(other, store_folder=plan.store_folder)

@@ -22,7 +22,7 @@ from runtime.service.guard import run_guarded
 from runtime.service.log import ErrorLog
 from runtime.service.planning import Planning
 from runtime.service.requests import Request
-from runtime.service.worker import Worker
+from runtime.service.worker import Job, Worker
 
 Question = (
     InspectModel | WeighModel | PlanModel | PlanBudgets | DescribeMachine | CountTokens | SetBudgets
@@ -54,6 +54,10 @@ class Desk:
             self._answer(request, question)
 
         self._worker.submit(lambda: run_guarded(answer, request.fail, self._error_log))
+
+    def submit(self, job: Job) -> None:
+        """Do something that asks the planner, after the questions before."""
+        self._worker.submit(job)
 
     def finish(self, timeout_s: float) -> bool:
         """Answer what was asked and end; return whether that could be done in time."""

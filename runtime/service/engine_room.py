@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from runtime.engine.base import Engine, EngineEvent
 from runtime.errors import CancelledError, LarderError, report_of
 from runtime.protocol.chat import ChatMessage
-from runtime.protocol.errors import ErrorCode
+from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.messages import (
     BudgetsSet,
     GenerationCancelled,
@@ -41,6 +41,12 @@ class Loaded:
     engine: Engine
     model: LoadedModel
     plan: PlacementPlan
+    wanted: PlacementPlan
+    """What the person has asked for last; the plan in force may hold less."""
+
+
+Adapted = Callable[[Loaded | ErrorReport | None], None]
+"""Called once with what is loaded then, why nothing has changed, or None after another wish."""
 
 
 class EngineRoom:
@@ -59,6 +65,9 @@ class EngineRoom:
         self._loaded: Loaded | None = None
         self._reading = threading.Lock()
         """Held while a prompt is turned into tokens, which one thread at a time may do."""
+        self._num_proposed = 0
+        """Wishes of the person that are on their way; more of the desk, fewer of the engine."""
+        self._counting = threading.Lock()
         self._worker = Worker("engine")
 
     def load(self, request: Request, command: LoadModel) -> None:
@@ -82,6 +91,10 @@ class EngineRoom:
             return {}
         return {loaded.plan.device: loaded.plan.vram_bytes}
 
+    def loaded(self) -> Loaded | None:
+        """Return what is loaded, None if nothing is."""
+        return self._loaded
+
     def loaded_plan(self) -> PlacementPlan:
         """Return the plan in force; raise ``NO_MODEL_LOADED`` if there is none."""
         return self._require_loaded().plan
@@ -89,19 +102,45 @@ class EngineRoom:
     def propose(self, plan: PlacementPlan, requests: Sequence[Request]) -> None:
         """Have the loaded model placed by another plan, soon; that closes the requests."""
         engine = self._require_loaded().engine
+        with self._counting:
+            self._num_proposed += 1
 
         def done(tried: PlacementPlan, outcome: LoadedModel | LarderError) -> None:
+            with self._counting:
+                self._num_proposed -= 1
             if isinstance(outcome, LarderError):
                 for request in requests:
                     request.fail(report_of(outcome))
                 return
-            self._loaded = Loaded(engine, outcome, tried)
+            self._loaded = Loaded(engine, outcome, tried, tried)
             for request in requests:
                 request.close(BudgetsSet(request_id=request.request_id, model=outcome, plan=tried))
 
         engine.propose(plan, done)
-        # For an engine that rests; during an answer it comes after that, and finds nothing.
-        self._worker.submit(lambda: run_guarded(engine.apply, lambda _: None, self._error_log))
+        self._apply_soon(engine)
+
+    def adapt(self, plan: PlacementPlan, done: Adapted) -> bool:
+        """Have the loaded model placed by a plan that nobody asked for; what is wanted stays.
+
+        Returns False, without calling ``done``, while a wish of the person is on its way; one that
+        comes later counts instead. Called by the desk or the engine thread.
+        """
+        loaded = self._loaded
+        with self._counting:
+            if loaded is None or self._num_proposed:
+                return False
+
+        def tell(tried: PlacementPlan, outcome: LoadedModel | LarderError) -> None:
+            if isinstance(outcome, LarderError):
+                done(report_of(outcome))
+                return
+            if tried is plan:
+                self._loaded = Loaded(loaded.engine, outcome, plan, loaded.wanted)
+            done(self._loaded if tried is plan else None)
+
+        loaded.engine.propose(plan, tell)
+        self._apply_soon(loaded.engine)
+        return True
 
     def sample(self, interval_s: float) -> TelemetrySample | None:
         """Return what happened in the interval, None without a loaded model."""
@@ -113,6 +152,10 @@ class EngineRoom:
         self._worker.submit(self._close)
         self._worker.finish()
         return self._worker.join(timeout_s)
+
+    def _apply_soon(self, engine: Engine) -> None:
+        """For an engine that rests; during an answer this comes after that, and finds nothing."""
+        self._worker.submit(lambda: run_guarded(engine.apply, lambda _: None, self._error_log))
 
     def _submit(self, request: Request, work: Callable[[], None]) -> None:
         self._worker.submit(lambda: run_guarded(work, request.fail, self._error_log))
@@ -140,7 +183,7 @@ class EngineRoom:
                 request.close(LoadCancelled(request_id=request.request_id))
                 return
             undo.pop_all()
-        self._loaded = Loaded(engine, model, command.plan)
+        self._loaded = Loaded(engine, model, command.plan, command.plan)
         self._stages.become(Stage.READY)
         _logger.info("model loaded: %s, %d bytes of RAM", model.name, model.budget_bytes)
         request.close(ModelLoaded(request_id=request.request_id, model=model))

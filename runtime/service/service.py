@@ -41,6 +41,7 @@ from runtime.service.folders import find_folders
 from runtime.service.guard import run_guarded
 from runtime.service.hub_room import HubRoom
 from runtime.service.log import ErrorLog
+from runtime.service.memory_watch import Ground, MemoryGauge, MemoryWatch
 from runtime.service.planning import Planning
 from runtime.service.prepare_room import PrepareRoom
 from runtime.service.preparing import Preparer
@@ -67,7 +68,9 @@ class Service:
         planning: Planning,
         prepare: Preparer,
         error_log: ErrorLog | None = None,
+        gauge: MemoryGauge | None = None,
     ) -> None:
+        """``gauge`` says how much memory the PC has left; without one nothing is looked at."""
         self._error_log = error_log or ErrorLog()
         self._requests = OpenRequests(sink)
         self._stages = StageHolder()
@@ -79,6 +82,14 @@ class Service:
         self._sampler = Sampler(
             self._engine_room.sample, sink, self._error_log, self._stages.is_busy
         )
+        ground = Ground(
+            planning=planning,
+            room=self._engine_room,
+            submit=self._desk.submit,
+            sink=sink,
+            error_log=self._error_log,
+        )
+        self._memory_watch = None if gauge is None else MemoryWatch(gauge, ground)
 
     def stage(self) -> Stage:
         """Return what the service is doing."""
@@ -115,6 +126,7 @@ class Service:
             request.cancel.cancel()
         deadline = time.monotonic() + timeout_s
         parts = (
+            *(() if self._memory_watch is None else (self._memory_watch,)),
             self._sampler,
             self._engine_room,
             self._prepare_room,
@@ -135,10 +147,7 @@ class Service:
             case WatchTelemetry():
                 self._watch(request, command)
             case LoadModel():
-                self._stages.begin_loading(PurePath(command.plan.model_folder).name)
-                request.is_cancellable = True
-                self._sampler.wake()
-                self._engine_room.load(request, command)
+                self._load(request, command)
             case StartGeneration():
                 self._stages.begin_generating()
                 request.is_cancellable = True
@@ -169,6 +178,15 @@ class Service:
                 raise LarderError(
                     ErrorCode.FRAME_INVALID, reason=f"{type(command).__name__} has no place here"
                 )
+
+    def _load(self, request: Request, command: LoadModel) -> None:
+        """Begin to load, and to look at the PC's memory."""
+        self._stages.begin_loading(PurePath(command.plan.model_folder).name)
+        request.is_cancellable = True
+        self._sampler.wake()
+        self._engine_room.load(request, command)
+        if self._memory_watch is not None:
+            self._memory_watch.start()
 
     def _cancel(self, request: Request, command: CancelRequest) -> None:
         """Pass the wish on; an unknown, ended or uncancellable target changes nothing."""

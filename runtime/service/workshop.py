@@ -39,6 +39,7 @@ def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> S
     # Late, so that the channel is open before the first model is looked at.
     from runtime.service.local_planning import PAST_RUNS, LocalPlanning
     from runtime.service.local_preparing import LocalPreparer
+    from runtime.service.memory_gauge import LocalGauge
     from runtime.service.prepared_places import PreparedPlaces
 
     folders = find_folders()
@@ -55,7 +56,7 @@ def make_service(options: WorkshopOptions, error_log: ErrorLog, sink: Sink) -> S
         past_runs_folder=folders.cache / PAST_RUNS,
     )
     planning = LocalPlanning(places, rates_path)
-    return Service(factory, sink, planning, prepare, error_log)
+    return Service(factory, sink, planning, prepare, error_log, LocalGauge())
 
 
 def _read_script(options: WorkshopOptions) -> Script:

@@ -38,6 +38,7 @@ from runtime.protocol.machine import (
 from runtime.protocol.messages import (
     AnyCommand,
     AnyEvent,
+    BudgetsAdapted,
     BudgetsPlanned,
     BudgetsSet,
     CancelAccepted,
@@ -456,6 +457,7 @@ EVENTS: list[AnyEvent] = [
     RuntimeStopped(request_id=1 << 40),
     CommandFailed(request_id=5, error=_ERROR),
     TelemetrySampled(sample=_SAMPLE),
+    BudgetsAdapted(model=_MODEL, plan=_PLAN),
     HeartbeatSent(uptime_s=2.0),
     RuntimeFailed(error=_ERROR),
 ]

@@ -12,6 +12,10 @@ from runtime.hardware.system_files import SystemFiles
 
 _LIMIT = {1: "memory.limit_in_bytes", 2: "memory.max"}
 _USED = {1: "memory.usage_in_bytes", 2: "memory.current"}
+_CACHE = {
+    1: ("total_inactive_file", "total_active_file"),
+    2: ("inactive_file", "active_file"),
+}
 _PEAK = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
 _NO_SWAP = {1: ("memory.swappiness", "0"), 2: ("memory.swap.max", "0")}
 _KILLS = {1: "memory.oom_control", 2: "memory.events"}
@@ -42,6 +46,14 @@ class MemoryGroup:
     def used_bytes(self) -> int:
         """What its processes hold now, cache of files included."""
         return SystemFiles().number(str(self.folder / _USED[self.version])) or 0
+
+    @property
+    def room_bytes(self) -> int:
+        """What its processes may still take; cache of files gives way to that."""
+        stat = SystemFiles().table(str(self.folder / "memory.stat"))
+        cache_bytes = sum(stat.get(name, 0) for name in _CACHE[self.version])
+        limit_bytes = SystemFiles().number(str(self.folder / _LIMIT[self.version])) or 0
+        return limit_bytes - (self.used_bytes - cache_bytes)
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ from app.state.live_budgets import LiveBudgets
 from app.state.session import Session
 from app.state.settings import SettingsState
 from runtime.protocol.messages import (
+    BudgetsAdapted,
     BudgetsPlanned,
     BudgetsSet,
     CommandFailed,
@@ -108,6 +109,23 @@ def test_live_applied_budgets_are_the_sessions_and_the_settings(
     live.move_ram(50)
     assert not live.was_set
     assert live.wanted == Budgets(ram_bytes=50, vram_bytes={"cuda:0": 7})
+
+
+def test_memory_that_was_given_back_is_in_force_and_the_persons_budget_stays(
+    live: LiveBudgets, ready_session: Session, client: FakeClient, settings: SettingsState
+) -> None:
+    live.carry_out(Budgets(ram_bytes=100))
+    set_budgets(client)
+    plan = plan_under(Budgets(ram_bytes=60))
+    model = msgspec.structs.replace(some_loaded(), budget_bytes=60)
+    client.event_received.emit(BudgetsAdapted(model=model, plan=plan))
+    assert ready_session.loaded is model
+    assert ready_session.loaded_plan is plan
+    assert settings.values.ram_budget_bytes == 100
+    assert ready_session.loaded_budgets.ram_bytes == 100
+    ready_session.unload()
+    client.event_received.emit(BudgetsAdapted(model=model, plan=plan))
+    assert now(ready_session.loaded) is None
 
 
 def test_live_refused_budgets_change_nothing(

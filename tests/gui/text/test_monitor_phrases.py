@@ -148,6 +148,20 @@ def test_token_time_is_split_in_order() -> None:
         ),
         (
             RuntimeNote(
+                code=NoteCode.MEMORY_GIVEN_BACK,
+                parameters={"old_bytes": 3 << 30, "new_bytes": 1 << 30},
+            ),
+            "Larder gave back 2.0 GiB of RAM because the PC ran short; 1.0 GiB are left",
+        ),
+        (
+            RuntimeNote(
+                code=NoteCode.MEMORY_TAKEN_AGAIN,
+                parameters={"old_bytes": 1 << 30, "new_bytes": 3 << 30},
+            ),
+            "There is room again: Larder took back 2.0 GiB of RAM and has 3.0 GiB",
+        ),
+        (
+            RuntimeNote(
                 code=NoteCode.DRIVE_STALLED,
                 parameters={
                     "file": "/m/a.safetensors",

@@ -16,6 +16,7 @@ from app.views.chat_view import ChatView
 from app.views.small_map_card import SmallMapCard
 from app.views.strip import Strip
 from runtime.protocol.chat import GenerationStats
+from runtime.protocol.plan import Reason, ReasonCode
 from runtime.protocol.telemetry import ExpertMap
 from runtime.protocol.values import Tier, TierCount
 from tests.gui.text.test_units import plain
@@ -63,6 +64,22 @@ def test_strip_warning_is_shown_clicked_and_gone(strip: Strip, qtbot: QtBot) -> 
         strip.drive_button.click()
     strip.show_drive(None)
     assert not strip.drive_button.isVisible()
+
+
+def test_strip_says_what_was_given_back_until_it_is_taken_again(strip: Strip, qtbot: QtBot) -> None:
+    plan, model = plan_with_device(), loaded_with_device()
+    assert not strip.memory_button.isVisible()
+    amounts = {"given_bytes": 2 << 30, "wanted_bytes": 8 << 30}
+    given = Reason(code=ReasonCode.RAM_GIVEN_BACK, parameters=amounts)
+    strip.show_model(model, "", msgspec.structs.replace(plan, reasons=[given]))
+    assert plain(strip.memory_button.text()) == "gave back 2.0 GiB of RAM"
+    assert strip.memory_button.accessibleName() == strip.memory_button.text()
+    assert "2.0 GiB of the 8.0 GiB" in plain(strip.memory_button.toolTip())
+    with qtbot.waitSignal(strip.memory_clicked):
+        strip.memory_button.click()
+    taken = Reason(code=ReasonCode.RAM_TAKEN_AGAIN, parameters={"wanted_bytes": 8 << 30})
+    strip.show_model(model, "", msgspec.structs.replace(plan, reasons=[taken]))
+    assert not strip.memory_button.isVisible()
 
 
 def test_strip_narrow_lets_go_of_what_matters_least(strip: Strip) -> None:

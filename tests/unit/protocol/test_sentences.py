@@ -159,8 +159,11 @@ def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
         ReasonCode.VRAM_LIMITED_BY_BUDGET,
         ReasonCode.VRAM_TOO_SMALL,
     }
-    # Those of answers, of what a model did before and of the recommendation have their own tests.
+    # Those of answers, of what a model did before, of memory that other programs need and of the
+    # recommendation have their own tests.
     of_the_past = {
+        ReasonCode.RAM_GIVEN_BACK,
+        ReasonCode.RAM_TAKEN_AGAIN,
         ReasonCode.WHOLE_IN_MEMORY,
         ReasonCode.BEST_IN_MEMORY,
         ReasonCode.BEST_NEARLY_IN_MEMORY,
