@@ -37,8 +37,12 @@ _NOT_RUN = "not run"
 _TRITON = "triton==3.9.0"
 """Not in the constraints: no environment of the gate holds it, since it takes a gigabyte."""
 _LEAVING = "tests/e2e/test_window_gone.py"
-_FAULTS = ("tests/e2e/test_killed_at_random.py", "tests/e2e/test_drive_faults.py")
-_KILLED = "tests/unit/hub/test_killed.py"
+_FAULTS = (
+    "tests/e2e/test_killed_at_random.py",
+    "tests/e2e/test_killed_at_work.py",
+    "tests/e2e/test_drive_faults.py",
+)
+_KILLED = ("tests/unit/hub/test_killed.py", "tests/unit/hardware/test_killed.py")
 FUZZ_S = "LARDER_FUZZ_S"
 """For how long each of the fuzzers runs, in seconds; a minute where it is not set."""
 _FUZZED = {
@@ -141,9 +145,12 @@ def screen_reader() -> dict[str, object]:
 
 
 def faults() -> dict[str, object]:
-    """Fifty kills of window and worker, and fifty of a download; a drive that stalls for long."""
-    longer = replace(_job("e2e-x11"), name="e2e-x11-faults", patterns=_FAULTS, max_s=3600)
-    killed = replace(_job("pure"), name="pure-killed", patterns=(_KILLED,), covered=())
+    """Fifty kills of window and workers at each kind of work; a drive that stalls for long.
+
+    Downloads and the writing of facts are killed by themselves too.
+    """
+    longer = replace(_job("e2e-x11"), name="e2e-x11-faults", patterns=_FAULTS, max_s=7200)
+    killed = replace(_job("pure"), name="pure-killed", patterns=_KILLED, covered=())
     return _verdict({"e2e-x11": _deeply(longer).line(), "pure": _deeply(killed).line()})
 
 

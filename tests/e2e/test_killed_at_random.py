@@ -9,22 +9,20 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from app.state.chat_store import ChatStore
 from app.state.chat_values import AnswerEnd, Message
 from runtime.protocol.chat import Role
 from tests.support.runtime_process import wait_until_gone
-from tests.support.window_process import WindowProcess, running_window
+from tests.support.window_process import GONE_S, kill_all, running_window
 
-NUM_KILLS = 50 if os.environ.get("LARDER_TEST_PROFILE") == "deep" else 2
+NUM_KILLS = 50 if os.environ.get("LARDER_TEST_PROFILE") == "deep" else 1
 RATE = 100.0
 ANSWER = " ".join(f"word{number}" for number in range(20_000))
 MAX_ARRIVALS = 150
 """Pieces of an answer after which it is killed at the latest."""
 MAX_LOST_S = 1.0
-GONE_S = 10.0
 Record = Callable[[str, object], None]
 
 _RECORDING = """
@@ -51,16 +49,6 @@ def arrivals(path: Path) -> list[tuple[float, int]]:
 def has_arrived(path: Path, num_pieces: int) -> bool:
     """Whether so many pieces of an answer are there."""
     return len(arrivals(path)) >= num_pieces
-
-
-def kill_both(window: WindowProcess, worker: int, chance: random.Random) -> None:
-    """End both by force, in any order, and wait until they are gone."""
-    processes = [psutil.Process(window.process.pid), psutil.Process(worker)]
-    chance.shuffle(processes)
-    for process in processes:
-        process.kill()
-    window.process.wait(GONE_S)
-    wait_until_gone(worker, GONE_S)
 
 
 def kept(chats_file: Path) -> list[list[Message]]:
@@ -98,7 +86,8 @@ def test_killed_with_its_worker_at_random_loses_at_most_the_last_second_of_an_an
             worker = window.wait_until_loaded()
             window.tell(f"ask question {number}")
             window.wait_until(functools.partial(has_arrived, record, enough))
-            kill_both(window, worker, chance)
+            kill_all(window, chance)
+            wait_until_gone(worker, GONE_S)
         arrived = arrivals(record)
         now = kept(chats_file)
         assert now[:-1] == before, "what was said before is as it was"

@@ -4,6 +4,7 @@ Weights are sent on to another address, as hubs do. A fault of a file happens on
 then the file is served as it should be.
 """
 
+import contextlib
 import dataclasses
 import enum
 import hashlib
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
+_PIECE_BYTES = 64 * 1024
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
@@ -66,6 +68,8 @@ class FakeHub:
         self.closing = threading.Event()
         self.pause_after: dict[str, threading.Event] = {}
         """By file: after a half of it, the rest waits for this."""
+        self.bytes_per_s = 0.0
+        """How fast each file comes; 0 as fast as it goes."""
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -210,7 +214,17 @@ class FakeHub:
                 request.close_connection = True
                 request.connection.close()
             return
-        request.wfile.write(part)
+        self._write(request, part)
+
+    def _write(self, request: BaseHTTPRequestHandler, part: bytes) -> None:
+        """Write a file, piece by piece where that is to take its time."""
+        if not self.bytes_per_s:
+            request.wfile.write(part)
+            return
+        with contextlib.suppress(ConnectionError):
+            for start in range(0, len(part), _PIECE_BYTES):
+                request.wfile.write(part[start : start + _PIECE_BYTES])
+                self.closing.wait(_PIECE_BYTES / self.bytes_per_s)
 
 
 @contextmanager

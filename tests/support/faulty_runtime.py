@@ -1,17 +1,19 @@
 """The real runtime on a drive that fails when a test says so; run as a module in its place."""
 
 import contextlib
-import faulthandler
+import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from runtime.service.handles import claim_streams
 
 FOLDER_VARIABLE = "LARDER_TEST_FAULTS"
 """The folder in which a test puts down what goes wrong."""
-_REASON = "Input/output error"
+_NOWHERE = 64
+"""An address that belongs to no process."""
 
 
 class Faults:
@@ -21,9 +23,9 @@ class Faults:
         self._folder = folder
 
     @contextlib.contextmanager
-    def failing(self) -> Iterator[None]:
-        """Have every read of an expert fail for a while."""
-        (self._folder / "fail").touch()
+    def failing(self, error_number: int) -> Iterator[None]:
+        """Have every read of an expert fail with an error of the system for a while."""
+        self._put("fail", str(error_number))
         yield
         (self._folder / "fail").unlink()
 
@@ -32,15 +34,17 @@ class Faults:
         self._put("stall", str(seconds))
 
     def crash(self) -> None:
-        """Have the next read of an expert end the process in native code."""
+        """Have the next kernel that computes experts read where no memory is."""
         self._put("crash", "")
+
+    def wants_crash(self) -> bool:
+        """Whether the kernel that asks is to crash."""
+        return self._take("crash") is not None
 
     def meet(self) -> str:
         """Let what was put down happen to the calling reader; return why its read fails."""
-        if (self._folder / "fail").exists():
-            return _REASON
-        if self._take("crash") is not None:
-            faulthandler._sigsegv()  # type: ignore[attr-defined]
+        with contextlib.suppress(FileNotFoundError):
+            return os.strerror(int((self._folder / "fail").read_text(encoding="ascii")))
         seconds = self._take("stall")
         if seconds is not None:
             threading.Event().wait(float(seconds))
@@ -94,16 +98,40 @@ def _make_faulty(faults: Faults) -> None:
     opening.open_store = open_faulty
 
 
+def _make_wild(faults: Faults) -> None:
+    """Have the kernel of experts follow a wild address, in all of its threads, when told to."""
+    from runtime.kernels.native import NativeKernels
+
+    class WildModule:
+        """The extension, whose next computing of experts reads its input from nowhere."""
+
+        def __init__(self, module: Any) -> None:
+            self._module = module
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._module, name)
+
+        def experts(self, x: int, *others: Any) -> None:
+            self._module.experts(_NOWHERE if faults.wants_crash() else x, *others)
+
+    begin = NativeKernels.__init__
+
+    def begin_wild(self: NativeKernels, module: Any) -> None:
+        begin(self, WildModule(module))  # type: ignore[arg-type]
+
+    NativeKernels.__init__ = begin_wild  # type: ignore[method-assign]
+
+
 def main(environment: Mapping[str, str]) -> int:
     """Run the background process with the faults of the folder that the environment names."""
     streams = claim_streams()
     from runtime.service.process import run_process
 
-    _make_faulty(Faults(Path(environment[FOLDER_VARIABLE])))
+    faults = Faults(Path(environment[FOLDER_VARIABLE]))
+    _make_faulty(faults)
+    _make_wild(faults)
     return run_process(streams, sys.argv[1:])
 
 
 if __name__ == "__main__":
-    import os
-
     sys.exit(main(os.environ))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,15 +14,24 @@ from pathlib import Path
 
 import psutil
 
-from tests.support.runtime_process import ROOT
+from tests.support.runtime_process import ROOT, wait_until_gone
 
 START_S = 60.0
+GONE_S = 10.0
 _LOOK_S = 0.05
 _LOADED = "model loaded"
 
 _OBEDIENT = """
 import faulthandler, sys, threading
+import app.main
 from app import __main__ as program
+
+made = []
+init = app.main.Program.__init__
+def init_and_keep(self, *arguments):
+    made.append(self)
+    init(self, *arguments)
+app.main.Program.__init__ = init_and_keep
 
 def obey():
     for line in sys.stdin:
@@ -44,7 +54,9 @@ def obey_in_window(line):
         (found,) = (each for each in QApplication.allWidgets() if isinstance(each, kind))
         return found
 
-    if line.strip() == "close":
+    if line.startswith("run "):
+        exec(line[4:], {"larder": made[0]})
+    elif line.strip() == "close":
         the(MainWindow).close()
     elif line.startswith("ask "):
         composer = the(Composer)
@@ -63,8 +75,8 @@ def obey_in_window(line):
 threading.Thread(target=obey, daemon=True).start()
 sys.exit(program.main(sys.argv[1:]))
 """
-"""The program with a thread that closes it, crashes it, begins a chat or asks a question when told
-to on standard input."""
+"""The program with a thread that closes it, crashes it, begins a chat, asks a question or runs a
+line of code with the program as ``larder`` when told to on standard input."""
 
 
 class WindowProcess:
@@ -115,13 +127,26 @@ class WindowProcess:
                 raise AssertionError(f"the window ended with {status}\n{self._log_text()}")
 
     def tell(self, word: str) -> None:
-        """Have an obedient window close or crash, begin a chat (``new``) or ``ask TEXT``."""
+        """Have it close, crash, begin a chat (``new``), ``ask TEXT`` or ``run CODE``."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
 
     def _log_text(self) -> str:
         return self._log.read_text(encoding="utf-8") if self._log.exists() else ""
+
+
+def kill_all(window: WindowProcess, chance: random.Random) -> None:
+    """End the window and all that it has started by force, in any order, and see them gone."""
+    program = psutil.Process(window.process.pid)
+    processes = [program, *program.children(recursive=True)]
+    chance.shuffle(processes)
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    window.process.wait(GONE_S)
+    for process in processes:
+        wait_until_gone(process.pid, GONE_S)
 
 
 @contextlib.contextmanager

@@ -140,16 +140,18 @@ def test_files_direct_read_beyond_the_end_is_refused(
     assert opened.is_direct == was_direct
 
 
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE])
 def test_files_direct_error_of_the_drive_is_translated(
-    opened: WeightFiles, path: str, monkeypatch: pytest.MonkeyPatch
+    opened: WeightFiles, path: str, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def fail(descriptor: int, places: list[memoryview], offset: int) -> int:
-        raise OSError(errno.EIO, "Input/output error")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "preadv", fail)
     with pytest.raises(LarderError) as caught:
         read(opened, path, 5000, 10)
-    assert caught.value.parameters["reason"] == "Input/output error"
+    assert caught.value.code is ErrorCode.DRIVE_READ_FAILED
+    assert caught.value.parameters["reason"] == os.strerror(number)
 
 
 def test_files_refused_direct_reads_go_through_the_cache(
