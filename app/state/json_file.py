@@ -1,7 +1,8 @@
-"""A JSON file that is whole or absent, never half written."""
+"""Files that are whole or absent, never half written: ours, and those that a person exports."""
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -10,9 +11,21 @@ import msgspec
 def write_whole(path: Path, data: bytes) -> None:
     """Replace a file in one step, for its person alone, folders made; raises ``OSError``."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _replace(path, data, _open_private)
+
+
+def export_whole(path: Path, data: bytes) -> None:
+    """Write a file that a person wants somewhere; one that was there stays if this cannot be done.
+
+    Raises ``OSError``.
+    """
+    _replace(path.resolve(), data, None)
+
+
+def _replace(path: Path, data: bytes, opener: Callable[[str, int], int] | None) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        with open(temporary, "wb", opener=_open_private) as file:
+        with open(temporary, "wb", opener=opener) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

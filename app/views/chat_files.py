@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.state.chat import ChatState
 from app.state.chat_import import MAX_IMPORT_BYTES, ChatImportError, chats_of
+from app.state.json_file import export_whole
 from app.text import chat_phrases
 from app.text.view_words import DialogWords
 from app.views.notice_bar import NoticeBar, NoticeSource
@@ -35,7 +36,7 @@ class ChatFiles:
         """Write a chat to a file."""
         export = self._chat.export_json if is_json else self._chat.export_markdown
         try:
-            path.write_text(export(chat_id), encoding="utf-8")
+            export_whole(path, export(chat_id).encode("utf-8"))
         except OSError as error:
             text = f"{DialogWords.NOT_SAVED} {error.strerror}: {path}"
             self._notice.show_notice(NoticeSource.EXPORT, text)

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.state.json_file import export_whole
 from app.state.presets import (
     MAX_PRESET_BYTES,
     PresetFileError,
@@ -180,7 +181,7 @@ class PresetDialog(QDialog):
         )
         if path and preset is not None:
             try:
-                Path(path).write_bytes(preset_file(preset))
+                export_whole(Path(path), preset_file(preset))
             except OSError as error:
                 self._tell(not_saved(path, error.strerror or str(error)))
 

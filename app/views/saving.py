@@ -6,13 +6,14 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice
 from PySide6.QtGui import QColor, QPainter, QPixmap
 from PySide6.QtWidgets import QLabel, QWidget
 
+from app.state.json_file import export_whole
 from app.text.file_words import not_saved, saved_as
 
 
 def save(path: str, data: bytes, told: QLabel) -> None:
     """Write a file; a line of the page, hidden until then, says where it is or why it is not."""
     try:
-        Path(path).write_bytes(data)
+        export_whole(Path(path), data)
     except OSError as error:
         told.setText(not_saved(path, error.strerror or str(error)))
     else:

@@ -28,7 +28,7 @@ from runtime.generate.notes import (
 )
 from runtime.generate.placing import check_placement, place
 from runtime.generate.plan_terms import ram_limit_bytes, vram_budget_bytes
-from runtime.generate.recording import end_recording, record_routing
+from runtime.generate.recording import end_recording, record_routing, recorded
 from runtime.generate.sampling import check_settings
 from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments, Surroundings
 from runtime.generate.topics import TopicWatch
@@ -178,7 +178,8 @@ class TieredEngine:
             parts.experts.recorder.end_sequence()
         self._topics.begin_answer()
         assert self._guard is not None, "parts come with a guard"
-        events = Answer(parts, request, meter, self._begin_step, self._guard).events()
+        answer = Answer(parts, request, meter, self._begin_step, self._guard)
+        events = recorded(parts, answer.events())
         return events if self._diary is None else self._diary.kept(events)
 
     def propose(self, plan: PlacementPlan, done: Proposed) -> None:

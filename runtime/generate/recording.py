@@ -1,10 +1,13 @@
 """Recording the routing of a loaded model, where a person asked for it."""
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
+from runtime.engine.base import EngineEvent
 from runtime.errors import LarderError
 from runtime.generate.loading import LoadedParts
+from runtime.protocol.messages import GenerationCancelled, GenerationFinished
 from runtime.simulate.recorder import RoutingRecorder
 
 _LOG = logging.getLogger(__name__)
@@ -25,6 +28,18 @@ def record_routing(parts: LoadedParts, folder: Path) -> None:
     except LarderError:
         parts.close()
         raise
+
+
+def recorded(parts: LoadedParts, events: Iterator[EngineEvent]) -> Iterator[EngineEvent]:
+    """Pass on the events of an answer; what it chose is written before the last of them.
+
+    Raises ``DISK_NOT_WRITABLE`` there, so that nobody takes a recording for whole that is not.
+    """
+    recorder = parts.experts.recorder
+    for event in events:
+        if recorder is not None and isinstance(event, GenerationFinished | GenerationCancelled):
+            recorder.end_sequence()
+        yield event
 
 
 def end_recording(parts: LoadedParts) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.checkpoint_folders import TinyModel, write_checkpoint
-from tests.support.read_only import make_unwritable, where_read_only, where_unwritable
+from tests.support.read_only import make_unwritable, where_full, where_read_only, where_unwritable
 from tests.support.runtime_process import ROOT, TIMEOUT_S
 
 PREPARE = (sys.executable, "-m", "runtime.cli", "prepare")
@@ -98,3 +98,27 @@ def test_model_on_a_read_only_drive_is_used_where_it_lies(
     else:
         assert document["generated_tokens"] > 0
     assert sorted(path.name for path in model.iterdir()) == before
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["read-only", "full"])
+def test_recording_that_cannot_be_written_is_told_with_the_folder_after_the_answer(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("LARDER_HOME", str(tmp_path / "home"))
+    place = tmp_path / "place"
+    chat = [sys.executable, "-m", "runtime.cli", "chat", str(model), "--prompt", "a"]
+    chat += ["--max-tokens", "8", "--record-routing", str(place / "trace")]
+    if kind == "full":
+        command = where_full(place, chat)
+    else:
+        make_unwritable(place)
+        command = where_unwritable(place, chat)
+    ended = subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT_S, check=False
+    )
+    assert ended.returncode == 2, ended.stderr
+    said = " ".join(ended.stderr.split())
+    assert "Traceback" not in said
+    assert f"Nothing can be written to {place / 'trace'}: " in said
+    assert ("No space left on device" if kind == "full" else "Read-only file system") in said

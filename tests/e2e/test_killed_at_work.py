@@ -125,7 +125,7 @@ def test_killed_with_its_workers_while_downloading_goes_on_to_the_same_bytes(
         is_last = number == NUM_KILLS or number % 3 == 2
         place = final_folder(root, MODEL)
         begun = bytes_below(root) if root.exists() else 0
-        enough = chance.randint(begun, needed - 1)
+        enough = chance.randint(min(begun, needed) - 1, needed - 1)
         with running_window(tmp_home, None, *EMPTY, is_obedient=True) as window:
             window.wait_until(lambda: bool(window.workers()))
             window.tell(

@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import errno
 import fcntl
+import functools
 import json
 import os
 import signal
@@ -50,32 +51,50 @@ def saved_answers(home: Path, ending: str) -> list[tuple[str, bytes]]:
         return connection.execute(wanted, (ending,)).fetchall()
 
 
-def test_stopped_window_slows_no_answer_and_shows_it_whole_afterwards(
+def test_stopped_windows_lose_nothing_with_their_worker_awake_or_asleep_too(
     tmp_home: Path, tmp_path: Path, record_property: Record
 ) -> None:
+    """Stopped alone it slows no answer; stopped with its worker, as in suspend, both go on."""
     answer = " ".join(f"word{number}" for number in range(NUM_WORDS))
     script = tmp_path / "script.json"
     script.write_text(json.dumps({"answers": [answer]}), encoding="utf-8")
-    folder = tmp_path / "a model"
+    folder, other_home = tmp_path / "a model", tmp_path / "other home"
     folder.mkdir()
+    other_home.mkdir()
     arguments = ("--engine", "scripted", "--script", str(script), "--rate", str(RATE))
-    with running_window(tmp_home, folder, *arguments, is_obedient=True) as window:
-        window.wait_until_loaded()
-        window.tell("ask Say many words")
-        window.wait_until(lambda: bool(saved_answers(tmp_home, "growing")))
-        window.process.send_signal(signal.SIGSTOP)
+    with contextlib.ExitStack() as stack:
+        homes = (tmp_home, other_home)
+        alone, suspended = (
+            stack.enter_context(running_window(home, folder, *arguments, is_obedient=True))
+            for home in homes
+        )
+        sleepers = [psutil.Process(alone.process.pid), psutil.Process(suspended.process.pid)]
+        alone.wait_until_loaded()
+        sleepers.append(psutil.Process(suspended.wait_until_loaded()))
+        for window, home in ((alone, tmp_home), (suspended, other_home)):
+            window.tell("ask Say many words")
+            window.wait_until(functools.partial(has_answers, home, "growing"))
+            for process in sleepers[:1] if window is alone else sleepers[1:]:
+                process.suspend()
         time.sleep(STOPPED_S)
-        assert psutil.Process(window.process.pid).status() == psutil.STATUS_STOPPED
-        assert saved_answers(tmp_home, "finished") == []
-        window.process.send_signal(signal.SIGCONT)
-        window.wait_until(lambda: bool(saved_answers(tmp_home, "finished")))
-        ((text, packed),) = saved_answers(tmp_home, "finished")
-        stats = msgspec.msgpack.decode(packed, type=GenerationStats)
-        record_property("decode_s", str(round(stats.decode_s, 2)))
-        assert text == answer
-        assert stats.decode_s < STOPPED_S / 2
-        window.tell("close")
-        assert window.process.wait(15.0) == 0
+        assert {process.status() for process in sleepers} == {psutil.STATUS_STOPPED}
+        for process in sleepers:
+            process.resume()
+        for window, home in ((alone, tmp_home), (suspended, other_home)):
+            window.wait_until(functools.partial(has_answers, home, "finished"))
+            ((text, packed),) = saved_answers(home, "finished")
+            assert text == answer
+            if window is alone:
+                stats = msgspec.msgpack.decode(packed, type=GenerationStats)
+                record_property("decode_s", str(round(stats.decode_s, 2)))
+                assert stats.decode_s < STOPPED_S - 1.0, "it waited for the window"
+            window.tell("close")
+            assert window.process.wait(15.0) == 0
+
+
+def has_answers(home: Path, ending: str) -> bool:
+    """Whether the window has saved an answer that ends so, or grows."""
+    return bool(saved_answers(home, ending))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -45,6 +45,14 @@ def where_read_only(folder: Path, command: Sequence[str]) -> tuple[str, ...]:
     return _where_mounted(bind, command)
 
 
+def where_full(folder: Path, command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command for which that empty folder is a drive with room for one small file."""
+    if os.geteuid() != 0:
+        pytest.skip("small drives are mounted by root alone")
+    folder.mkdir(parents=True)
+    return _where_mounted(f"mount -t tmpfs -o size=4k none {shlex.quote(str(folder))}", command)
+
+
 def _where_mounted(mount: str, command: Sequence[str]) -> tuple[str, ...]:
     """Return a command that runs behind a mount which nobody else sees."""
     if subprocess.run([*_APART, "sh", "-c", mount], capture_output=True, check=False).returncode:

@@ -267,21 +267,29 @@ class TestBackup:
 
 
 class TestClocks:
-    def test_clock_set_back_by_a_year_mixes_nothing_up(self, path: Path) -> None:
+    @pytest.mark.parametrize("days", [-365, -20_000, 3650], ids=["back", "to 1970", "forward"])
+    def test_clock_that_jumps_mixes_nothing_up(self, path: Path, days: int) -> None:
         clock = Clock()
         store = ChatStore(path, clock)
         chat_id = add_talk(store, "before")
         last_id = store.messages(chat_id)[-1].message_id
-        clock.now_s -= 365 * 86_400
+        before_s = clock.now_s
+        clock.now_s = max(0.0, clock.now_s + days * 86_400)
         question = store.add_message(chat_id, last_id, Role.USER, "and now?")
         answer = store.add_message(chat_id, question, Role.ASSISTANT, "", "tiny")
         assert last_id < question < answer
         assert [message.text for message in store.messages(chat_id)][-2:] == ["and now?", ""]
         newer = add_talk(store, "after")
         store.close()
+        assert copy_chats(path)
+        # Put right again, as by the network.
+        clock.now_s = before_s + 60
         again = ChatStore(path, clock)
         assert set(titles(again)) == {"before", "after"}
         assert len(again.messages(newer)) == 2
+        latest = again.messages(newer)[-1].message_id
+        assert again.add_message(newer, latest, Role.USER, "now") > latest
+        assert is_copy_due(path)
         again.close()
 
     def test_file_that_seems_older_than_its_copy_is_copied(self, path: Path, clock: Clock) -> None:
