@@ -40,6 +40,7 @@ _LEAVING = "tests/e2e/test_window_gone.py"
 _FAULTS = (
     "tests/e2e/test_killed_at_random.py",
     "tests/e2e/test_killed_at_work.py",
+    "tests/e2e/test_cancel_load.py",
     "tests/e2e/test_drive_faults.py",
 )
 _KILLED = ("tests/unit/hub/test_killed.py", "tests/unit/hardware/test_killed.py")
@@ -145,7 +146,7 @@ def screen_reader() -> dict[str, object]:
 
 
 def faults() -> dict[str, object]:
-    """Fifty kills of window and workers at each kind of work; a drive that stalls for long.
+    """Fifty kills of window and workers at each kind of work, cancelled loads, a drive that stalls.
 
     Downloads and the writing of facts are killed by themselves too.
     """

@@ -45,12 +45,12 @@ def where_read_only(folder: Path, command: Sequence[str]) -> tuple[str, ...]:
     return _where_mounted(bind, command)
 
 
-def where_full(folder: Path, command: Sequence[str]) -> tuple[str, ...]:
-    """Return a command for which that empty folder is a drive with room for one small file."""
+def where_full(folder: Path, command: Sequence[str], size: str = "4k") -> tuple[str, ...]:
+    """Return a command for which that folder is an empty drive with so little room."""
     if os.geteuid() != 0:
         pytest.skip("small drives are mounted by root alone")
     folder.mkdir(parents=True)
-    return _where_mounted(f"mount -t tmpfs -o size=4k none {shlex.quote(str(folder))}", command)
+    return _where_mounted(f"mount -t tmpfs -o size={size} none {shlex.quote(str(folder))}", command)
 
 
 def _where_mounted(mount: str, command: Sequence[str]) -> tuple[str, ...]:

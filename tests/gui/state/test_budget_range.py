@@ -48,6 +48,18 @@ def test_ram_range_ends_where_nothing_is_free_and_keeps_a_limit() -> None:
     assert bounds.most_bytes == plan.ram_bytes
 
 
+def test_h07_slider_marks_what_other_programs_hold_of_a_full_card() -> None:
+    device = msgspec.structs.replace(
+        machine_with_device().devices[0], total_bytes=24 * GIB, free_bytes=GIB * 6 // 5
+    )
+    reason = Reason(code=ReasonCode.VRAM_LIMITED_BY_FREE, parameters={"reserve_bytes": GIB})
+    plan = msgspec.structs.replace(plan_with_device(), vram_bytes=0, reasons=[reason])
+    bounds = vram_range(device, plan)
+    assert bounds.total_bytes == 24 * GIB
+    assert bounds.others_bytes == 24 * GIB - GIB * 6 // 5
+    assert (bounds.most_bytes, bounds.reserve_bytes) == (GIB * 6 // 5 - GIB, GIB)
+
+
 def test_vram_range_leaves_others_and_the_reserve() -> None:
     device = machine_with_device().devices[0]
     bounds = vram_range(device, plan_with_device())

@@ -265,6 +265,28 @@ def test_downloads_outlast_the_program(
     again.link.deleteLater()
 
 
+def test_h09_download_on_a_full_drive_is_listed_with_its_reason_and_goes_on_when_told(
+    queue: Queue, tmp_path: Path, settings: SettingsState
+) -> None:
+    queue.open()
+    queue.downloads.add(some_card(), ROOT)
+    queue.progress(40)
+    queue.fail(ErrorCode.DISK_FULL)
+    (item,) = queue.downloads.items
+    assert item.stage is DownloadStage.FAILED
+    assert item.error is not None
+    assert item.error.code is ErrorCode.DISK_FULL
+    assert not queue.downloads._again.isActive(), "a full drive is not tried again by itself"
+    queue.downloads.close()
+    again = Queue(tmp_path / "downloads.json", settings)
+    (kept,) = again.downloads.items
+    assert (kept.stage, kept.done_bytes) == (DownloadStage.PAUSED, 40)
+    again.open()
+    again.downloads.resume("a/b")
+    assert again.stage() is DownloadStage.RUNNING
+    again.link.deleteLater()
+
+
 def test_list_that_cannot_be_read_or_written_stops_nothing(
     qapp: QCoreApplication, tmp_path: Path, settings: SettingsState
 ) -> None:

@@ -117,3 +117,16 @@ def test_export_through_a_link_keeps_the_link_and_the_usual_rights(tmp_path: Pat
     mask = os.umask(0)
     os.umask(mask)
     assert kept.stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_h08_chat_and_export_may_have_any_name(page: ChatView, tmp_path: Path) -> None:
+    name = "Модель 日本語\u3000🦙 Übung."
+    store = page._chat._store
+    chat_id = store.new_chat(name)
+    store.add_message(chat_id, None, Role.USER, "何？")
+    for ending in ("md", "json"):
+        path = tmp_path / name / f"{name}{'long' * 20}.{ending}"
+        path.parent.mkdir(exist_ok=True)
+        page.files.save(chat_id, path, is_json=ending == "json")
+        assert name in path.read_text(encoding="utf-8")
+    assert page.notice.text() == ""

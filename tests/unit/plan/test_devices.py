@@ -372,3 +372,19 @@ def test_plan_card_given_up_where_little_ram_is_free_is_asked_back() -> None:
     refused = plan_model(facts(MODEL), crowded, budgets)[0].problem
     assert refused is not None
     assert refused.code is ErrorCode.VRAM_BUDGET_TOO_SMALL
+
+
+def test_h07_card_that_others_fill_is_planned_by_what_is_free_whatever_was_asked() -> None:
+    full = card(1.2, is_simulated=False, total_gib=24)
+    reserve = int(24 * GIB) // 10
+    plan = plan_with(SMALL, device=full, vram_bytes=20 * GIB, ram_bytes=20 * GIB)
+    assert plan.problem is None
+    assert plan.vram_bytes <= full.free_bytes - reserve // 4
+    # Nothing at all where the reserve alone is more than what is free; RAM does it then.
+    tight = card(0.5, is_simulated=False, total_gib=24)
+    without = plan_with(SMALL, device=tight, vram_bytes=20 * GIB, ram_bytes=20 * GIB)
+    assert without.problem is None
+    assert without.vram_bytes == 0
+    assert without.device == "cpu"
+    said = reasons(without)[ReasonCode.VRAM_TOO_SMALL].parameters
+    assert int(said["budget_bytes"]) < int(said["needed_bytes"])
