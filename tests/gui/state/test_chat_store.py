@@ -117,6 +117,26 @@ class TestKeeping:
         assert again.messages(1) == [question, answer]
         again.close()
 
+    @pytest.mark.parametrize("version", range(1, len(chat_database._MIGRATIONS) + 1))
+    def test_chats_of_every_earlier_version_are_brought_up_and_stay(
+        self, path: Path, clock: Clock, version: int
+    ) -> None:
+        write_first_schema(path)
+        with contextlib.closing(sqlite3.connect(path)) as old, old:
+            old.create_function("thinking_of", 1, lambda _: "hm")
+            old.create_function("answer_of", 1, lambda _: "Paris.")
+            for number, statements in enumerate(chat_database._MIGRATIONS[1:version], start=2):
+                old.executescript(f"{statements} PRAGMA user_version={number};")
+        for _ in range(2):
+            store = ChatStore(path, clock)
+            assert store.take_notices() == []
+            assert titles(store) == ["Old"]
+            assert [message.text for message in store.messages(1)] == ["what is <think>", "Paris."]
+            store.close()
+        with contextlib.closing(sqlite3.connect(path)) as now:
+            found = now.execute("PRAGMA user_version").fetchone()
+        assert found == (len(chat_database._MIGRATIONS),)
+
     def test_chats_of_the_first_schema_are_readable_where_nothing_can_be_written(
         self, path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -189,6 +189,36 @@ class TestState:
         assert state.values == Settings(last_folder="/m", window_geometry="abc")
         state.close()
 
+    def test_file_of_a_newer_version_is_kept_told_and_taken_as_far_as_it_is_known(
+        self, path: Path, qtbot: QtBot
+    ) -> None:
+        newer = {"currency": "CHF", "theme": "sepia", "voice": {"is_on": True}}
+        write(path, json.dumps(newer))
+        state = SettingsState(path)
+        assert state.values == Settings(currency="CHF")
+        assert [(notice.problem, notice.name) for notice in state.notices] == [
+            (SettingProblem.WRONG, "theme"),
+            (SettingProblem.UNKNOWN, "voice"),
+        ]
+        # What the newer version wrote is there for the day on which it comes back.
+        (kept,) = path.parent.glob("settings.damaged-*.json")
+        assert saved(kept) == newer
+        assert SettingsState(path).notices == []
+
+    def test_file_of_an_older_version_is_taken_whole_and_told_to_nobody(
+        self, path: Path, qtbot: QtBot
+    ) -> None:
+        write(path, '{"currency": "CHF", "theme": "dark"}')
+        before = path.read_bytes()
+        state = SettingsState(path)
+        assert state.values == Settings(currency="CHF", theme=ThemeChoice.DARK)
+        assert state.notices == []
+        assert path.read_bytes() == before
+        state.change(currency="EUR")
+        state.save()
+        assert read_settings(path) == (Settings(currency="EUR", theme=ThemeChoice.DARK), [])
+        assert not list(path.parent.glob("*damaged*"))
+
     def test_refused_file_is_kept_beside_the_new_one(self, path: Path, qtbot: QtBot) -> None:
         write(path, '{"theem": "dark", "currency": "CHF"}')
         state = SettingsState(path)
