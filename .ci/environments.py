@@ -180,7 +180,13 @@ def _install_larder(environment: Environment, value: str) -> tuple[int, str]:
         shutil.rmtree(COMPILED, ignore_errors=True)
         COMPILED.mkdir(parents=True)
         settings = {"build-dir": str(build_folder(environment))}
-        command = [environment.executable, "-c", _COMPILE, COMPILED, json.dumps(settings)]
+        command: list[str | Path] = [
+            environment.executable,
+            "-c",
+            _COMPILE,
+            COMPILED,
+            json.dumps(settings),
+        ]
         status, compiled = output_of(command)
         if status != 0:
             return status, compiled

@@ -10,8 +10,8 @@ from app.notice_board import NoticeBoard
 from app.state.engine_folder import read_engine_list
 from app.state.engine_parts import EngineParts
 from app.state.hub_link import HubLink
+from app.state.licences import version
 from app.state.package import read_package
-from app.state.report_bundle import version
 from app.state.session import Session
 from app.state.settings import SettingsState
 from app.state.updates import Updates

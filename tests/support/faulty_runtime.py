@@ -117,7 +117,7 @@ def _make_wild(faults: Faults) -> None:
     begin = NativeKernels.__init__
 
     def begin_wild(self: NativeKernels, module: Any) -> None:
-        begin(self, WildModule(module))  # type: ignore[arg-type]
+        begin(self, WildModule(module))
 
     NativeKernels.__init__ = begin_wild  # type: ignore[method-assign]
 

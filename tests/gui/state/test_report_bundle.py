@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from app.state import report_bundle as module
-from app.state.report_bundle import report_bundle, version
+from app.state.licences import version
+from app.state.report_bundle import report_bundle
 from app.state.settings_file import Preset, Settings
 from tests.support.window_values import some_machine, some_plan
 
