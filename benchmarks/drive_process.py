@@ -53,6 +53,7 @@ from runtime.spec.footprint import (  # noqa: E402
 from runtime.spec.tensors import (  # noqa: E402
     STORED_BITS,
     ExpertId,
+    ExpertLayout,
     MatrixLayout,
     TensorEntry,
     expert_layout,
@@ -92,6 +93,11 @@ class RecordFile:
     def is_direct(self) -> bool:
         """Whether reads go past the system's cache."""
         return self._files.is_direct
+
+    def layout_of(self, expert: ExpertId) -> ExpertLayout:
+        """How one expert lies there: as all do."""
+        del expert
+        return self.layout
 
     def place_of(self, expert: ExpertId) -> tuple[str, int]:
         """Return where a record lies."""
@@ -245,6 +251,16 @@ class _NoExperts:
     def __init__(self, store: RecordFile) -> None:
         self.layout = store.layout
         self.takes_guesses = False
+
+    def layout_of(self, layer: int, expert: int) -> ExpertLayout:
+        """How one expert lies in its slot: as all do."""
+        del layer, expert
+        return self.layout
+
+    def ordered(self, layer: int, experts: Sequence[int]) -> Sequence[int]:
+        """Return experts in their order."""
+        del layer
+        return experts
 
     def note_routing(self, layer: int, ids: torch.Tensor, weights: torch.Tensor) -> None:
         """Nothing is computed."""

@@ -108,6 +108,16 @@ class RandomExperts:
         self._slots = [Slot.from_buffer(row) for row in room]
         self._num_experts = shape.num_experts
 
+    def layout_of(self, layer: int, expert: int) -> ExpertLayout:
+        """How one expert lies in its slot: as all do."""
+        del layer, expert
+        return self.layout
+
+    def ordered(self, layer: int, experts: Sequence[int]) -> Sequence[int]:
+        """Return experts in their order."""
+        del layer
+        return experts
+
     def note_routing(self, layer: int, ids: torch.Tensor, weights: torch.Tensor) -> None:
         """Nothing is kept."""
 

@@ -224,6 +224,16 @@ class PeerProcess(AskedProcess):
         """Return so many tokens, the likeliest each time, from one token on."""
         return [int(number) for number in self.ask(greedy=count, first=first)["ids"]]
 
+    def quantise(self, source: Path, target: Path, kind: int, *, is_pure: bool) -> None:
+        """Have a file written in another type; pure: all matrices in that type."""
+        self.ask(quantise=str(source), to=str(target), type=kind, pure=is_pure, threads=2)
+
+    def all_logits(self, ids: list[int], target: Path) -> npt.NDArray[np.float32]:
+        """Return the logits behind each of given tokens, which are put through at once."""
+        self.ask(all_logits=ids, to=str(target))
+        found: npt.NDArray[np.float32] = np.load(target)
+        return found
+
     def logits(self, ids: list[int]) -> list[float]:
         """Return the logits behind given tokens, which are fed one by one."""
         return [float(number) for number in self.ask(logits=ids)["logits"]]

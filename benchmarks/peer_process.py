@@ -11,6 +11,8 @@ a JSON object; each answer is one line of JSON:
     {"routes": [ids]}                 these too, with the experts of each        -> {"ids": [...]}
     {"greedy": n, "first": id}        n tokens, the likeliest each               -> {"ids": [...]}
     {"logits": [ids]}                 these tokens one by one                -> {"logits": [...]}
+    {"quantise": path, "to": path, "type": n, "pure": bool, "threads": n}      -> {}
+    {"all_logits": [ids], "to": path} these at once; a row for each as .npy     -> {}
     {"close": true}
 
 For routes a model has to be loaded with "watched": true, and then computes more slowly.
@@ -169,6 +171,42 @@ class Peer:
             self._feed([token])
         return {"logits": self._last_logits().tolist()}
 
+    def quantise(self, wish: dict[str, Any]) -> dict[str, Any]:
+        """Write a file in another type, as its own tool does."""
+        library = self._library
+        settings = library.llama_model_quantize_default_params()
+        settings.ftype = wish["type"]
+        settings.pure = wish["pure"]
+        settings.nthread = wish["threads"]
+        code = library.llama_model_quantize(
+            wish["quantise"].encode(), wish["to"].encode(), ctypes.byref(settings)
+        )
+        return {"error": f"quantising ended with {code}"} if code else {}
+
+    def all_logits(self, ids: list[int], to: str) -> dict[str, Any]:
+        """Put tokens through at once, from an empty cache; write what stands behind each."""
+        numpy = importlib.import_module("numpy")
+        library = self._library
+        self._clear()
+        batch = library.llama_batch_init(len(ids), 0, 1)
+        batch.n_tokens = len(ids)
+        for place, token in enumerate(ids):
+            batch.token[place], batch.pos[place] = token, place
+            batch.n_seq_id[place], batch.seq_id[place][0] = 1, 0
+            batch.logits[place] = True
+        code = library.llama_decode(self._context, batch)
+        if code:
+            return {"error": f"decoding ended with {code}"}
+        rows = [
+            numpy.ctypeslib.as_array(
+                library.llama_get_logits_ith(self._context, place), (self._num_vocabulary,)
+            ).copy()
+            for place in range(len(ids))
+        ]
+        numpy.save(to, numpy.stack(rows))
+        library.llama_batch_free(batch)
+        return {}
+
     def close(self) -> None:
         """Free model and context."""
         if self._context:
@@ -208,6 +246,10 @@ def answer(peer: Peer, wish: dict[str, Any]) -> dict[str, Any]:
         return peer.routes(wish["routes"])
     if "greedy" in wish:
         return peer.greedy(wish["greedy"], wish["first"])
+    if "quantise" in wish:
+        return peer.quantise(wish)
+    if "all_logits" in wish:
+        return peer.all_logits(wish["all_logits"], wish["to"])
     if "logits" in wish:
         return peer.logits(wish["logits"])
     return peer.decode(wish["decode"], wish["first"])

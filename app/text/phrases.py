@@ -48,6 +48,7 @@ def plan_name(kind: PlanKind) -> str:
         PlanKind.FOUR_BIT: ModelWords.FOUR_BIT,
         PlanKind.THREE_BIT: ModelWords.THREE_BIT,
         PlanKind.TWO_BIT: ModelWords.TWO_BIT,
+        PlanKind.MIXED: ModelWords.MIXED,
     }
     return names[kind]
 

@@ -119,6 +119,7 @@ class ModelWords:
     FOUR_BIT = Word("4 bits")
     THREE_BIT = Word("3 bits")
     TWO_BIT = Word("2 bits")
+    MIXED = Word("Mixed bits")
     EXACT_LINE = Word("answers as published")
     NOT_EXACT_LINE = Word("answers nearly as published")
     WRITES_NOTHING = Word("writes nothing")

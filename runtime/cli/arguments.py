@@ -52,6 +52,12 @@ def build_parser(version: str) -> argparse.ArgumentParser:
     prepare.add_argument(
         "--bits", type=int, choices=_BITS, help="bits of a weight; 16: as published"
     )
+    prepare.add_argument(
+        "--mix",
+        type=_gib,
+        metavar="GiB",
+        help="all weights in so much: more bits where a text showed that they count",
+    )
     prepare.add_argument("--progress-json", action="store_true", help="one event a line, as JSON")
     prepare.add_argument("--bound", action="store_true", help=argparse.SUPPRESS)
 
@@ -118,6 +124,7 @@ def _add_chat(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     chat.add_argument("--prompt", metavar="TEXT", help="ask this, print the answer, and leave")
     chat.add_argument("--system", metavar="TEXT", help="what the model is told first")
     chat.add_argument("--bits", type=int, choices=_BITS, help="bits of a weight; 16: as published")
+    chat.add_argument("--mix", action="store_true", help="the copy of mixed bits")
     _add_budgets(chat)
     sampling = chat.add_argument_group("how the answer is chosen")
     sampling.add_argument(

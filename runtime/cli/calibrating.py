@@ -11,19 +11,46 @@ from runtime.cli.output import tell
 from runtime.cli.screen import ProgressLine, print_rows, safe_text
 from runtime.engine.base import CancelToken
 from runtime.errors import CancelledError, LarderError, report_of
-from runtime.prepare.calibration import Calibration, calibration_path
+from runtime.prepare.calibration import Calibration, calibration_path, read_calibration
 from runtime.prepare.calibration_text import read_text
 from runtime.protocol.errors import ErrorCode
-from runtime.protocol.messages import ModelPlanned
+from runtime.protocol.messages import InspectModel, ModelInspected, ModelPlanned
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.service import engine_loader
 from runtime.service.folders import find_folders
 
+USUAL_TOKENS = 8192
 _CONTEXT_TOKENS = 512
 
 
 def calibrate(client: Client, options: argparse.Namespace) -> int:
     """Read a text, tell what was learnt; ending it early keeps what was read."""
+    found = _calibrated(client, options)
+    if found is None:
+        return EXIT_CANCELLED
+    _tell(*found, options)
+    return 0
+
+
+def calibrate_first(client: Client, options: argparse.Namespace) -> int | None:
+    """Calibrate a model that is to be prepared, unless it was; return a status if that ended."""
+    folder = absolute(options.folder)
+    report = client.ask(
+        InspectModel(request_id=client.new_id(), folder=folder), ModelInspected
+    ).report
+    if report.problems:
+        raise CommandFailedError(report.problems[0])
+    kept = read_calibration(calibration_path(find_folders().data, report), report.fingerprint)
+    if kept is not None and kept.is_complete:
+        return None
+    wanted = argparse.Namespace(
+        folder=options.folder, text=None, tokens=USUAL_TOKENS, ram=None, vram=None, context=0
+    )
+    return EXIT_CANCELLED if _calibrated(client, wanted) is None else None
+
+
+def _calibrated(client: Client, options: argparse.Namespace) -> tuple[Path, Calibration] | None:
+    """Read a text; return where it is kept and what was found, None if it was stopped."""
     cancel = CancelToken()
     options.context = options.context or _CONTEXT_TOKENS
     planned = ask_plans(client, absolute(options.folder), options)
@@ -36,8 +63,10 @@ def calibrate(client: Client, options: argparse.Namespace) -> int:
         kept = done
         line.show(done, total)
 
-    for wish in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(wish, lambda *_: cancel.cancel())
+    before = {
+        wish: signal.signal(wish, lambda *_: cancel.cancel())
+        for wish in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         plan = _plan_of(planned)
         text = read_text(options.text)
@@ -45,13 +74,14 @@ def calibrate(client: Client, options: argparse.Namespace) -> int:
     except CancelledError:
         line.clear()
         tell(f"larderctl: stopped; {kept} tokens are kept and not read again")
-        return EXIT_CANCELLED
+        return None
     except LarderError as error:
         raise CommandFailedError(report_of(error)) from error
     finally:
+        for wish, handler in before.items():
+            signal.signal(wish, handler)
         line.clear()
-    _tell(path, found, options)
-    return 0
+    return path, found
 
 
 def _plan_of(planned: ModelPlanned) -> PlacementPlan:

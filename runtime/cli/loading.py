@@ -54,7 +54,8 @@ def load_model(client: Client, options: argparse.Namespace) -> LoadedChoice:
         ),
         ModelPlanned,
     )
-    plan = _choose(planned, options.bits)
+    kind = PlanKind.MIXED if options.mix else None
+    plan = _choose(planned, kind or (None if options.bits is None else _KINDS[options.bits]))
     line = ProgressLine("loading")
 
     def show(event: Reply) -> None:
@@ -78,16 +79,16 @@ def read_sampling(options: argparse.Namespace, recommended: SamplingSettings) ->
     return sampling
 
 
-def _choose(planned: ModelPlanned, bits: int | None) -> PlacementPlan:
-    """Return the plan of these bits, or the best one; it can be loaded at once.
+def _choose(planned: ModelPlanned, wanted: PlanKind | None) -> PlacementPlan:
+    """Return the plan of a kind, or the best one; it can be loaded at once.
 
     Without a wish, a plan that would have to be prepared first gives way to one that runs now.
     """
     if planned.report.problems:
         raise CommandFailedError(planned.report.problems[0])
-    kind = planned.recommended if bits is None else _KINDS[bits]
+    kind = planned.recommended if wanted is None else wanted
     plan = next((each for each in planned.plans if each.kind is kind), None)
-    if bits is None and plan is not None and plan.needs_prepare:
+    if wanted is None and plan is not None and plan.needs_prepare:
         ready = (each for each in planned.plans if each.problem is None and not each.needs_prepare)
         plan = next(ready, plan)
     problem = planning_problem(planned) if plan is None else plan.problem

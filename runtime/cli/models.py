@@ -13,6 +13,7 @@ from runtime.cli.output import tell
 from runtime.cli.screen import (
     ProgressLine,
     count_text,
+    gib_bytes,
     print_rows,
     safe_text,
     size_text,
@@ -106,7 +107,14 @@ def prepare(client: Client, options: argparse.Namespace) -> int:
         folder=absolute(options.folder),
         expert_format=_prepared_format(client, options),
         output_folder=absolute(options.out) if options.out else "",
+        mix_bytes=gib_bytes(options.mix) if options.mix else 0,
     )
+    if command.mix_bytes:
+        from runtime.cli.calibrating import calibrate_first
+
+        stopped = calibrate_first(client, options)
+        if stopped is not None:
+            return stopped
     line = ProgressLine("preparing")
 
     def show(event: Reply) -> None:
@@ -122,6 +130,8 @@ def prepare(client: Client, options: argparse.Namespace) -> int:
 
 def _prepared_format(client: Client, options: argparse.Namespace) -> WeightFormat:
     """Return the format that was asked for; else 8 bits, or as published where that is less."""
+    if options.mix:
+        return WeightFormat.Q4A_G32
     if options.bits in _PREPARED_FORMATS:
         return _PREPARED_FORMATS[options.bits]
     folder = absolute(options.folder)

@@ -34,7 +34,7 @@ from runtime.residency.device_experts import DeviceExperts
 from runtime.residency.experts import ExpertCache
 from runtime.residency.watch import Stalled, log_stall
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import STORED_BITS, ExpertPart
+from runtime.spec.tensors import STORED_BITS, ExpertId, ExpertPart
 from runtime.store.base import ExpertStore
 from runtime.store.open import open_store
 from runtime.store.throttled import throttled
@@ -152,8 +152,7 @@ def load_parts(
         cancel.check()
         store = throttled(open_store(inspection, plan.store_folder))
         stack.callback(store.close)
-        if store.layout[ExpertPart.GATE].format is not plan.expert_format:
-            raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
+        tally = _tally_of(store, plan, spec)
         shape = shape_of(plan, spec)
         base_bytes = tools.probe()
         ledger = _open_ledger(plan)
@@ -163,7 +162,6 @@ def load_parts(
         tools.device_opened(device)
         home = Home(store, spec, plan.context_tokens, ledger, device)
         stack.callback(home.close)
-        tally = ExpertTally(len(spec.moe_layers), spec.num_experts, STORED_BITS[plan.expert_format])
         books = Books(tools.counters, tally, tools.fill_ended, tools.stalled)
         experts = ExpertCache(store, shape, ledger, books, tools.policy)
         stack.callback(experts.close)
@@ -210,6 +208,22 @@ def _experts_above(
             raise
     device.ledger.set_limit(vram_limit_bytes(fewer))
     return DeviceExperts(device, shape_of(fewer, spec), record_bytes), fewer
+
+
+def _tally_of(store: ExpertStore, plan: PlacementPlan, spec: ModelSpec) -> ExpertTally:
+    """Return where uses are counted, with the bits of every expert.
+
+    Raises ``PLAN_OUTDATED`` if none has the format of the plan.
+    """
+    formats = [
+        store.layout_of(ExpertId(layer, expert))[ExpertPart.GATE].format
+        for layer in spec.moe_layers
+        for expert in range(spec.num_experts)
+    ]
+    if plan.expert_format not in (formats or [store.layout[ExpertPart.GATE].format]):
+        raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
+    bits = bytes(STORED_BITS[each] for each in formats)
+    return ExpertTally(len(spec.moe_layers), spec.num_experts, bits)
 
 
 def _open_ledger(plan: PlacementPlan) -> Ledger:

@@ -37,7 +37,7 @@ def check_placement(parts: LoadedParts, plan: PlacementPlan) -> None:
     shape = shape_of(plan, parts.spec)
     layout = parts.experts.layout
     num_slots = sum(shape.slots_per_layer)
-    _check_budget(parts, plan, ram_experts_bytes(parts.spec, layout.record_bytes, num_slots))
+    _check_budget(parts, plan, _experts_bytes(parts, num_slots))
     device = parts.device
     if device is not None and plan.device == parts.plan.device:
         held = device.ledger.by_kind()
@@ -61,6 +61,14 @@ def place(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: C
             vram_limit_bytes(plan),
         )
     parts.plan = plan
+
+
+def _experts_bytes(parts: LoadedParts, num_slots: int) -> int:
+    """Return what experts take of RAM with so many slots."""
+    experts = parts.experts
+    return ram_experts_bytes(
+        parts.spec, experts.layout.record_bytes, num_slots, experts.all_record_bytes
+    )
 
 
 def _check_budget(parts: LoadedParts, plan: PlacementPlan, wanted_bytes: int) -> None:
@@ -104,7 +112,7 @@ def _move(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: C
         above = None
         # The ledger's own room counts the old home too.
         num_slots = sum(plan.slots_per_layer)
-        experts_there = ram_experts_bytes(spec, experts.layout.record_bytes, num_slots)
+        experts_there = _experts_bytes(parts, num_slots)
         room_bytes = ram_limit_bytes(plan) - experts_there - (ledger.held_bytes - held_bytes)
         if home.device is not None:
             shape = shape_of(plan, spec)

@@ -83,7 +83,8 @@ def _without(share: TierShare, number: int, record_bytes: int) -> TierShare:
     return msgspec.structs.replace(
         share,
         num_experts=share.num_experts - number,
-        bytes=share.bytes - number * record_bytes,
+        # Of a mix the largest record counts here, and the mean there.
+        bytes=max(0, share.bytes - number * record_bytes),
     )
 
 

@@ -45,6 +45,10 @@ def describe_copy(folder: Path, manifest: Manifest) -> PreparedCopy:
         folder=shown(str(folder)),
         expert_format=manifest.expert_format,
         size_bytes=manifest.size_bytes,
+        mix_bits=manifest.mix_bits,
+        records_bytes=manifest.records.total_bytes if manifest.formats else 0,
+        largest_record_bytes=manifest.record_bytes if manifest.formats else 0,
+        dense_ram_bytes=manifest.dense_ram_bytes,
     )
 
 

@@ -1,4 +1,4 @@
-"""Slots of one size whose number changes while they are in use."""
+"""Slots whose number changes while they are in use."""
 
 import itertools
 
@@ -31,12 +31,12 @@ class SlotArena:
         """How many slots there are."""
         return len(self._arenas)
 
-    def add(self) -> int:
-        """Make one more slot and return its number.
+    def add(self, slot_bytes: int | None = None) -> int:
+        """Make one more slot, of the usual size unless another is given; return its number.
 
         Raises ``RAM_BUDGET_TOO_SMALL`` or ``OUT_OF_MEMORY``.
         """
-        arena = Arena(self._ledger, self._kind, 1, self._slot_bytes)
+        arena = Arena(self._ledger, self._kind, 1, slot_bytes or self._slot_bytes)
         number = self._dropped.pop() if self._dropped else len(self._arenas)
         self._arenas[number] = arena
         return number

@@ -35,7 +35,13 @@ class ExpertSource(Protocol):
 
     @property
     def layout(self) -> ExpertLayout:
-        """How each expert lies in its slot."""
+        """How each expert lies in its slot, or the largest ones."""
+
+    def layout_of(self, layer: int, expert: int) -> ExpertLayout:
+        """How one expert lies in its slot."""
+
+    def ordered(self, layer: int, experts: Sequence[int]) -> Sequence[int]:
+        """Return experts, given in ascending order, so that those of one layout stand together."""
 
     def note_routing(self, layer: int, ids: torch.Tensor, weights: torch.Tensor) -> None:
         """Hear which experts the rows of a step chose, ``[n, top_k]``, before they are used."""

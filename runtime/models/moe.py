@@ -2,15 +2,16 @@
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from runtime.kernels.base import ExpertBiases, ExpertStyle, Kernels
-from runtime.kernels.matrix import Matrix
-from runtime.models.base import DenseWeights, Parts
+from runtime.kernels.matrix import Matrix, Slot
+from runtime.models.base import DenseWeights, ExpertSource, Parts
 from runtime.models.foresight import look_ahead
 from runtime.spec.blocks import Routing
+from runtime.spec.tensors import ExpertLayout
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -105,8 +106,9 @@ class BiasMatrices:
 class MoeBlock:
     """Routed experts of one layer, and the shared one where there is one.
 
-    Contributions are added in ascending order of the experts' numbers, the shared one last, so
-    that the result does not depend on which experts are resident or how many fit at once.
+    Contributions are added in an order that the model alone decides (formats, then numbers), the
+    shared one last, so that the result does not depend on which experts are resident or how many
+    fit at once.
     """
 
     def __init__(
@@ -124,7 +126,6 @@ class MoeBlock:
         self._routers = parts.routers
         parts.routers[layer] = router
         self._experts = parts.experts
-        self._layout = parts.experts.layout
         self._shared = shared
         self._biases = biases
         self._style = ExpertStyle(self._activation)
@@ -147,7 +148,9 @@ class MoeBlock:
         self._experts.note_routing(self._layer, ids, weights)
         out = torch.zeros_like(x)
         is_guess_due = x.shape[0] == 1
-        with contextlib.closing(self._experts.runs(self._layer, _distinct(ids))) as runs:
+        experts, layer = self._experts, self._layer
+        chosen = experts.ordered(layer, _distinct(ids))
+        with contextlib.closing(experts.runs(layer, chosen)) as runs:
             for pairs in runs:
                 if is_guess_due:
                     # The misses of this layer are on their way by now.
@@ -158,8 +161,24 @@ class MoeBlock:
                     numbers = [number for number, _ in pairs]
                     biases = self._biases.of(self._kernels, numbers)
                     style = ExpertStyle(self._activation, biases)
-                self._kernels.experts(x, self._layout, pairs, ids, weights, out, style)
+                for layout, run in _of_one_layout(experts, layer, pairs):
+                    self._kernels.experts(x, layout, run, ids, weights, out, style)
         return out
+
+
+def _of_one_layout(
+    experts: ExpertSource, layer: int, pairs: Sequence[tuple[int, Slot]]
+) -> Iterator[tuple[ExpertLayout, Sequence[tuple[int, Slot]]]]:
+    """Yield parts of a run, in its order, each of experts that lie in the same way."""
+    begin, layout = 0, None
+    for place, (number, _) in enumerate(pairs):
+        own = experts.layout_of(layer, number)
+        if layout is not None and own is not layout:
+            yield layout, pairs[begin:place]
+            begin = place
+        layout = own
+    if layout is not None:
+        yield layout, pairs[begin:]
 
 
 def _distinct(ids: torch.Tensor) -> list[int]:

@@ -39,6 +39,7 @@ class Needs:
     dense_bytes: int
     """0 where the dense part lies elsewhere."""
     record_bytes: int
+    """Of an expert, the largest where they differ."""
     wanted_context_tokens: int
     min_context_tokens: int
     """Equal to the wanted one where a person asked for it."""
@@ -46,6 +47,8 @@ class Needs:
     """Slots without which a token cannot be computed."""
     has_context: bool = True
     """Whether KV pages and their work buffers lie here; else only what computing experts takes."""
+    all_records_bytes: int = 0
+    """Of all experts where they differ; else 0."""
     has_policy: bool = True
     """Whether experts are read into this memory and a policy chooses who stays: in RAM."""
 
@@ -53,6 +56,13 @@ class Needs:
     def num_all_slots(self) -> int:
         """Slots with which every expert stays."""
         return len(self.spec.moe_layers) * self.spec.num_experts
+
+    @property
+    def mean_record_bytes(self) -> int:
+        """What an expert takes in the mean."""
+        if not self.all_records_bytes:
+            return self.record_bytes
+        return self.all_records_bytes // self.num_all_slots
 
     @property
     def min_bytes(self) -> int:
@@ -70,7 +80,7 @@ class Needs:
         """Return what experts take with so many slots of all layers."""
         if not self.has_policy:
             return num_slots * self.record_bytes
-        return ram_experts_bytes(self.spec, self.record_bytes, num_slots)
+        return ram_experts_bytes(self.spec, self.record_bytes, num_slots, self.all_records_bytes)
 
     def slots_within(self, num_bytes: int) -> int:
         """Return the most slots of all layers with which experts take no more than this."""
@@ -78,7 +88,7 @@ class Needs:
             return 0
         if not self.has_policy:
             return num_bytes // self.record_bytes
-        return ram_slots_within(self.spec, self.record_bytes, num_bytes)
+        return ram_slots_within(self.spec, self.record_bytes, num_bytes, self.all_records_bytes)
 
     def context_bytes(self, context_tokens: int) -> int:
         """Return what a context takes: KV pages and the work buffers that go with it."""

@@ -115,7 +115,7 @@ class Placement:
         ``drive_bytes`` is what one expert takes on the drive, whose tier is shown only if it holds
         something that no other does.
         """
-        record_bytes = self.ram.needs.record_bytes
+        record_bytes = self.ram.needs.mean_record_bytes
         num_absent = self.ram.needs.num_all_slots - self.num_in_vram - self.num_in_ram
         shares = [(Tier.RAM, CPU, self.num_in_ram, record_bytes)]
         if self.used:

@@ -14,6 +14,14 @@ from runtime.plan.cost import (
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.plan.history import Experience, Setting, experience_of, held_ratio
 from runtime.plan.hits import HitCurve, curve_of
+from runtime.plan.kinds import (
+    FEWEST_BITS,
+    FORMAT_OF_KIND,
+    has_kind,
+    is_whole,
+    lacks_room,
+    smaller_kinds,
+)
 from runtime.plan.memory import (
     BASE_BYTES,
     DEFAULT_CONTEXT_TOKENS,
@@ -34,16 +42,6 @@ from runtime.spec.model import ModelSpec
 from runtime.spec.past import NO_PAST, Past
 from runtime.spec.tensors import PLAIN_FORMATS, expert_layout
 
-FORMAT_OF_KIND = {
-    PlanKind.EIGHT_BIT: WeightFormat.Q8_G32,
-    PlanKind.SIX_BIT: WeightFormat.Q6_G32,
-    PlanKind.FOUR_BIT: WeightFormat.Q4A_G32,
-    PlanKind.THREE_BIT: WeightFormat.Q3_G16,
-    PlanKind.TWO_BIT: WeightFormat.Q2_G16,
-}
-_ALWAYS_OFFERED = (PlanKind.EIGHT_BIT, PlanKind.FOUR_BIT)
-"""The other kinds are offered where such a copy was written."""
-
 
 def plan_model(
     facts: ModelFacts,
@@ -63,10 +61,13 @@ def plan_model(
     stored_format = facts.report.stored_format
     if not facts.report.is_runnable or stored_format is None:
         return []
-    kinds = _kinds(facts, stored_format)
+    kinds = [PlanKind.EXACT, *smaller_kinds(facts, stored_format)]
     hits = curve_of(facts.spec, past.reuse)
     case = _Case(facts, stored_format, machine, budgets, context_tokens, costs, past, hits)
-    return explained([_plan_kind(case, kind) for kind in kinds])
+    plans = [_plan_kind(case, kind) for kind in kinds]
+    if lacks_room(plans):
+        plans = _with_fewest_bits(case, plans)
+    return explained(plans)
 
 
 def plan_curve(
@@ -84,40 +85,32 @@ def plan_curve(
     stored_format = facts.report.stored_format
     if not facts.report.is_runnable or stored_format is None:
         return None
-    if kind not in _kinds(facts, stored_format):
+    if not has_kind(facts, stored_format, kind):
         return None
     hits = curve_of(facts.spec, past.reuse)
     case = _Case(facts, stored_format, machine, Budgets(), context_tokens, costs, past, hits)
-    expert_format = stored_format if kind is PlanKind.EXACT else FORMAT_OF_KIND[kind]
-    copy = None if case.is_in_place(expert_format) else _copy_of(case.model, expert_format)
+    expert_format, mix = _form_of(case, kind)
+    is_in_place = case.is_in_place(expert_format)
+    copy = mix or (None if is_in_place else _copy_of(case.model, expert_format))
     folder = copy.folder if copy else case.model.folder
 
     def predict(placement: Placement) -> Forecast:
         known = _experience(case, placement, expert_format)
         return _forecast(case, placement, expert_format, folder, known)
 
-    return curve_over(kind, grid_of(case.needs(expert_format), machine), predict)
+    return curve_over(kind, grid_of(case.needs(expert_format, mix), machine), predict)
 
 
-def _kinds(facts: ModelFacts, stored_format: WeightFormat) -> list[PlanKind]:
-    """Return the kinds that exist for a model, the most exact first."""
-    return [PlanKind.EXACT, *_smaller_kinds(facts, stored_format)]
+def _with_fewest_bits(case: "_Case", plans: list[PlacementPlan]) -> list[PlacementPlan]:
+    """Return the plans and one of fewer bits: the first that stays in memory whole, else the last.
 
-
-def _smaller_kinds(facts: ModelFacts, stored_format: WeightFormat) -> list[PlanKind]:
-    """Return the kinds that take fewer bits than were published, the most exact first."""
-    if facts.report.gguf_kinds or not facts.spec.moe_layers:
-        # Used where they lie, in whatever format they become.
-        return []
-    if stored_format not in PLAIN_FORMATS and stored_format is not WeightFormat.Q8_G32:
-        return []
-    written = {copy.expert_format for copy in facts.report.prepared}
-    return [
-        kind
-        for kind, expert_format in FORMAT_OF_KIND.items()
-        if expert_format is not stored_format
-        and (kind in _ALWAYS_OFFERED or expert_format in written)
-    ]
+    One that is there already, because it was written, is enough.
+    """
+    present = {plan.kind for plan in plans}
+    if present.intersection(FEWEST_BITS):
+        return plans
+    more = [_plan_kind(case, kind) for kind in FEWEST_BITS]
+    return [*plans, next(filter(is_whole, more), more[-1])]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -169,8 +162,8 @@ class _Case:
         """Return what is read from the drive for one expert of so many bytes in RAM."""
         return self.model.expert_bytes if self.is_in_place(expert_format) else record_bytes
 
-    def needs(self, expert_format: WeightFormat) -> Needs:
-        """Return what the model takes of RAM alone with its experts in a format."""
+    def needs(self, expert_format: WeightFormat, mix: PreparedCopy | None = None) -> Needs:
+        """Return what the model takes of RAM alone with its experts in a format, or as a mix."""
         spec = self.spec
         wanted = self.wanted_context_tokens
         layout = (
@@ -180,8 +173,11 @@ class _Case:
         )
         return Needs(
             spec=spec,
-            dense_bytes=self.facts.dense_ram_bytes,
-            record_bytes=layout.record_bytes if layout else 0,
+            dense_bytes=mix.dense_ram_bytes if mix else self.facts.dense_ram_bytes,
+            record_bytes=(
+                mix.largest_record_bytes if mix else layout.record_bytes if layout else 0
+            ),
+            all_records_bytes=mix.records_bytes if mix else 0,
             wanted_context_tokens=wanted,
             min_context_tokens=(
                 wanted if self.asked_context_tokens else min(wanted, MIN_CONTEXT_TOKENS)
@@ -190,14 +186,22 @@ class _Case:
         )
 
 
+def _form_of(case: _Case, kind: PlanKind) -> tuple[WeightFormat, PreparedCopy | None]:
+    """Return the format of the experts under a kind, of a mix the most common, and the mix."""
+    if kind is PlanKind.MIXED:
+        mix = _best_mix(case)
+        return mix.expert_format, mix
+    return (case.stored_format if kind is PlanKind.EXACT else FORMAT_OF_KIND[kind]), None
+
+
 def _plan_kind(case: _Case, kind: PlanKind) -> PlacementPlan:
     is_exact = kind is PlanKind.EXACT
-    expert_format = case.stored_format if is_exact else FORMAT_OF_KIND[kind]
+    expert_format, mix = _form_of(case, kind)
     is_in_place = case.is_in_place(expert_format)
-    placement = place(case.needs(expert_format), case.machine, case.budgets)
+    placement = place(case.needs(expert_format, mix), case.machine, case.budgets)
     problem = _problem(case, placement)
-    copy = None if is_in_place else _copy_of(case.model, expert_format)
-    record_bytes = placement.ram.needs.record_bytes
+    copy = mix or (None if is_in_place else _copy_of(case.model, expert_format))
+    record_bytes = placement.ram.needs.mean_record_bytes
     predicted = None
     experience = _experience(case, placement, expert_format)
     if problem is None:
@@ -297,7 +301,22 @@ def _report(code: ErrorCode, **parameters: str | int) -> ErrorReport:
 
 
 def _copy_of(model: ModelReport, expert_format: WeightFormat) -> PreparedCopy | None:
-    return next((copy for copy in model.prepared if copy.expert_format is expert_format), None)
+    same = (copy for copy in model.prepared if copy.expert_format is expert_format)
+    return next((copy for copy in same if not copy.mix_bits), None)
+
+
+def _best_mix(case: _Case) -> PreparedCopy:
+    """Return the mix of the most bits that stays in RAM whole; if none does, of the fewest."""
+    mixes = sorted(
+        (copy for copy in case.model.prepared if copy.mix_bits),
+        key=lambda copy: (copy.mix_bits, copy.folder),
+    )
+
+    def stays(copy: PreparedCopy) -> bool:
+        placement = place(case.needs(copy.expert_format, copy), case.machine, case.budgets)
+        return placement.ram.num_slots == placement.ram.needs.num_all_slots
+
+    return next(filter(stays, reversed(mixes)), mixes[0])
 
 
 def _experience(
@@ -325,7 +344,7 @@ def _forecast(
     embedding = case.spec.vocabulary_size * case.spec.hidden_size * weight_bytes
     # Of an embedding of its own, a token reads one row.
     skipped = 0 if case.spec.is_tied else min(embedding, case.model.dense_bytes // 2)
-    record_bytes = placement.ram.needs.record_bytes
+    record_bytes = placement.ram.needs.mean_record_bytes
     reads = Reads(
         dense_bytes=case.model.dense_bytes - skipped,
         dense_format=case.dense_format,

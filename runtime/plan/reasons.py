@@ -227,7 +227,10 @@ def _files(facts: Facts) -> list[Reason]:
         if facts.published_bits:
             return [written, _reason(ReasonCode.WEIGHTS_ARE_WIDENED, bits=facts.published_bits)]
         return [written, _reason(ReasonCode.ANSWERS_AS_PUBLISHED)]
-    nearly = _reason(ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED, bits=STORED_BITS[facts.expert_format])
+    bits: float = STORED_BITS[facts.expert_format]
+    if facts.copy is not None and facts.copy.mix_bits:
+        bits = round(facts.copy.mix_bits, 1)
+    nearly = _reason(ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED, bits=bits)
     return [written, nearly]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from runtime.plan.kinds import FEWEST_BITS
 from runtime.protocol.plan import PlacementPlan, PlanKind, Reason, ReasonCode
 from runtime.protocol.values import Forecast, Tier
 
@@ -31,10 +32,16 @@ def explained(plans: Sequence[PlacementPlan]) -> list[PlacementPlan]:
 
 def _recommended(plans: Sequence[PlacementPlan]) -> PlacementPlan | None:
     possible = [plan for plan in plans if plan.problem is None]
+    # So few bits change answers much: only where nothing else runs, or somebody had them written.
+    possible = [plan for plan in possible if not _is_last_resort(plan)] or possible
     for plan in possible:
         if _merit(plan) is not ReasonCode.BEST_BY_SPEED:
             return plan
     return max(possible, key=_speed, default=None)
+
+
+def _is_last_resort(plan: PlacementPlan) -> bool:
+    return plan.needs_prepare and plan.kind in FEWEST_BITS
 
 
 def _beside(chosen: PlacementPlan, plans: Sequence[PlacementPlan]) -> Reason:

@@ -16,13 +16,14 @@ def prepared_root(data_folder: str) -> str:
 
 
 def default_prepared_folder(
-    data_folder: str, report: ModelReport, expert_format: WeightFormat
+    data_folder: str, report: ModelReport, expert_format: WeightFormat, mix_bytes: int = 0
 ) -> str:
     """Return where the copy of one checkpoint in one format goes unless a person says otherwise.
 
     The name tells a person what it is; the fingerprint in it keeps versions of a model apart.
     """
-    parts = [safe_name(report.name), expert_format.replace("_", "-"), report.fingerprint[:12]]
+    kind = f"mix-{mix_bytes >> 20}" if mix_bytes else expert_format.replace("_", "-")
+    parts = [safe_name(report.name), kind, report.fingerprint[:12]]
     return str(Path(prepared_root(data_folder)) / "-".join(parts))
 
 

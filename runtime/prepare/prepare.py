@@ -1,7 +1,6 @@
 """Writing the prepared copy of a model: layer by layer, resumable, cancellable."""
 
 from pathlib import Path
-from typing import Protocol
 
 from runtime.errors import LarderError
 from runtime.inspect.files import is_unicode, shown
@@ -13,30 +12,25 @@ from runtime.inspect.manifest import (
     read_manifest,
     write_manifest,
 )
+from runtime.inspect.prepared import describe_copy
 from runtime.prepare import journal
 from runtime.prepare.copying import copy_small_files, small_files
 from runtime.prepare.disk import PART_ENDING, disk_error, free_bytes, replacing, sync_folder
 from runtime.prepare.journal import place_refused
 from runtime.prepare.lock import FolderBusyError, FolderLock
-from runtime.prepare.progress import Progress, ProgressReport
+from runtime.prepare.progress import Progress, ProgressReport, Stopper
 from runtime.prepare.recipe import Recipe, make_manifest, make_recipe
 from runtime.prepare.sources import Sources
 from runtime.prepare.weight_file import verified_file, write_file
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import PreparedCopy
 from runtime.protocol.values import WeightFormat
+from runtime.spec.mix import Mix
 from runtime.spec.tensors import AFFINE_FORMATS, PLAIN_FORMATS
 from runtime.store.prepared import PreparedStore
 
 SPARE_BYTES = 16 << 20
 """Room beside the weights: tokenizer, manifest, and what the file system itself needs."""
-
-
-class Stopper(Protocol):
-    """Something that raises ``CancelledError`` once a person asked for the end."""
-
-    def check(self) -> None:
-        """Raise if the end was asked for."""
 
 
 class NeverStops:
@@ -52,12 +46,14 @@ def prepare_model(
     output_folder: str,
     progress: ProgressReport | None = None,
     cancel: Stopper | None = None,
+    mix: Mix | None = None,
 ) -> PreparedCopy:
     """Write the copy of an inspected model into ``output_folder``, or finish one begun earlier.
 
     ``progress`` is called with bytes done and bytes in total, many times a second and at the end.
     Finished files survive a cancel, a kill, a full disk and a power cut; the next call reads them,
-    compares their checksums and goes on from there. The manifest is written last.
+    compares their checksums and goes on from there. The manifest is written last. With a ``mix``
+    each part has the format that it says, and ``expert_format`` is the most common one.
 
     Raises ``CancelledError``, or ``LarderError`` with ``DISK_FULL``, ``DISK_NOT_WRITABLE``,
     ``COPY_PLACE_REFUSED``, ``COPY_BUSY``, ``COPY_WRITE_FAILED``, ``COPY_MISWRITTEN``,
@@ -68,7 +64,7 @@ def prepare_model(
     folder = Path(output_folder).absolute()
     if folder == Path(inspection.report.folder):
         raise place_refused(folder, "it is the folder of the model itself")
-    recipe = make_recipe(inspection, expert_format)
+    recipe = make_recipe(inspection, expert_format, mix)
     work = Progress(recipe.size_bytes, progress, cancel or NeverStops())
     try:
         _require_folder(folder)
@@ -88,9 +84,7 @@ def prepare_model(
         kept = journal.kept_bytes(str(folder))
         raise disk_error(folder, cause, recipe.size_bytes - kept + SPARE_BYTES, kept) from cause
     work.finish()
-    return PreparedCopy(
-        folder=shown(str(folder)), expert_format=expert_format, size_bytes=manifest.size_bytes
-    )
+    return describe_copy(folder, manifest)
 
 
 def _finished_copy(folder: Path, recipe: Recipe) -> Manifest | None:
@@ -103,9 +97,10 @@ def _finished_copy(folder: Path, recipe: Recipe) -> Manifest | None:
         if cause.code is not ErrorCode.STORE_INVALID:
             raise
         return None
-    if (manifest.source_fingerprint, manifest.expert_format) != (
+    if (manifest.source_fingerprint, manifest.expert_format, manifest.mix) != (
         recipe.identity["source"],
         recipe.expert_format,
+        recipe.identity.get("mix", ""),
     ):
         raise place_refused(folder, f"it holds a prepared copy of {manifest.source_name}")
     try:
@@ -153,6 +148,19 @@ def _write_copy(inspection: Inspection, recipe: Recipe, folder: Path, work: Prog
     journal.end(folder)
     sync_folder(folder)
     return manifest
+
+
+def require_mixable(inspection: Inspection) -> None:
+    """Raise unless a mix could be made of a model: its experts are published in plain numbers."""
+    _require_readable(inspection, WeightFormat.Q4A_G32)
+    stored = inspection.report.stored_format
+    if stored not in PLAIN_FORMATS:
+        raise LarderError(
+            ErrorCode.SETTING_INVALID,
+            name="mix",
+            found=f"a model in {stored}",
+            expected="a model published in 16 or 32 bits",
+        )
 
 
 def _require_readable(inspection: Inspection, expert_format: WeightFormat) -> None:

@@ -9,8 +9,11 @@ ProgressReport = Callable[[int, int], None]
 MIN_INTERVAL_S = 0.05
 
 
-class _Stopper(Protocol):
-    def check(self) -> None: ...
+class Stopper(Protocol):
+    """Something that raises ``CancelledError`` once a person asked for the end."""
+
+    def check(self) -> None:
+        """Raise if the end was asked for."""
 
 
 class Progress:
@@ -20,7 +23,7 @@ class Progress:
         self,
         total_bytes: int,
         report: ProgressReport | None,
-        stopper: _Stopper,
+        stopper: Stopper,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._total_bytes = total_bytes

@@ -13,6 +13,7 @@ from runtime.spec.tensors import (
     ExpertLayout,
     ExpertPart,
     MatrixLayout,
+    TensorEntry,
     matrix_bytes,
 )
 
@@ -64,6 +65,34 @@ def chunks_of(source: ExpertLayout, target: ExpertLayout) -> Iterator[Chunk]:
         rows = max(_CHUNK_WEIGHTS // plain.columns // ROW_BLOCK, 1) * ROW_BLOCK
         for first_row in range(0, plain.rows, rows):
             yield Chunk(plain, wanted, first_row, min(rows, plain.rows - first_row))
+
+
+def matrix_chunks(entry: TensorEntry, wanted: WeightFormat) -> Iterator[Chunk]:
+    """Yield chunks that cover a matrix of plain numbers that lies alone in a buffer."""
+    rows, columns = entry.shape
+    plain = MatrixLayout(entry.format, rows, columns, 0, entry.num_bytes)
+    target = MatrixLayout(wanted, rows, columns, 0, matrix_bytes(wanted, rows, columns))
+    step = max(_CHUNK_WEIGHTS // columns // ROW_BLOCK, 1) * ROW_BLOCK
+    for first_row in range(0, rows, step):
+        yield Chunk(plain, target, first_row, min(step, rows - first_row))
+
+
+def error_of(wanted: WeightFormat, weights: Floats, importance: Floats) -> float:
+    """Return what a format spoils of a matrix, as a part of what the matrix gives.
+
+    That is the square of what packing changes by the square of the weights, each column counted
+    as much as what it is multiplied with.
+    """
+    rows, columns = weights.shape
+    changed = unpack(wanted, pack(wanted, weights), rows, columns) - weights
+    spoilt = float(np.einsum("rc,rc,c->", changed, changed, importance))
+    whole = float(np.einsum("rc,rc,c->", weights, weights, importance))
+    return spoilt / whole if whole > 0 else 0.0
+
+
+def plain_rows(entry_format: WeightFormat, data: Bytes, rows: int, columns: int) -> Floats:
+    """Return the weights of some rows of plain numbers."""
+    return unpack(entry_format, np.ascontiguousarray(data), rows, columns)
 
 
 def _weights(plain: MatrixLayout, data: Bytes, num_rows: int) -> Floats:

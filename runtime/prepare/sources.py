@@ -11,21 +11,24 @@ import numpy as np
 from runtime.errors import LarderError
 from runtime.inspect.inspection import Inspection
 from runtime.prepare.progress import Progress
-from runtime.prepare.quantise import Chunk, chunks_of, convert_rows
+from runtime.prepare.quantise import Chunk, chunks_of, convert_rows, matrix_chunks
 from runtime.prepare.recipe import Recipe, WeightFile
 from runtime.prepare.weight_file import TensorPlan
+from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry
 from runtime.store.checkpoint import CheckpointStore
 from runtime.store.not_finite import not_finite
 
 _COPY_BYTES = 4 << 20
 _MAX_THREADS = 8
+_CHUNKS_AT_ONCE = 64
 
 
 class Sources:
     """The published weights of one model, in the shapes that the files of its copy need.
 
-    Memory: one expert as published and one as prepared, and a small chunk for each thread.
+    Memory: one expert as published and one as prepared, and a small chunk for each thread; of a
+    mix, one dense matrix as published.
     """
 
     def __init__(self, inspection: Inspection, recipe: Recipe, work: Progress) -> None:
@@ -35,8 +38,10 @@ class Sources:
         self._work = work
         self._pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS))
         self._published = np.zeros(self._store.layout.record_bytes, np.uint8)
-        self._record = np.zeros(recipe.layout.record_bytes, np.uint8)
-        self._chunks = list(chunks_of(self._store.layout, recipe.layout))
+        self._chunks = {
+            each: list(chunks_of(self._store.layout, layout))
+            for each, layout in recipe.layouts.items()
+        }
 
     def __enter__(self) -> Self:
         return self
@@ -59,27 +64,51 @@ class Sources:
         return lambda tensor: self._expert(ExpertId(layer, numbers[tensor.name]))
 
     def _dense(self, entry: TensorEntry) -> Iterator[memoryview]:
-        """Copy a dense tensor, widened if it is published in few bits."""
+        """Copy a dense tensor, widened if it is published in few bits, or convert it for a mix."""
+        mix = self._recipe.mix
+        if mix is not None and entry.name in mix.dense:
+            yield from self._converted(entry, mix.dense[entry.name])
+            return
         buffer = memoryview(bytearray(min(_COPY_BYTES, entry.num_bytes)))
         for piece in self._store.tensor_pieces(entry, buffer):
             yield piece
             self._work.add(piece.nbytes)
 
+    def _converted(self, entry: TensorEntry, wanted: WeightFormat) -> Iterator[memoryview]:
+        """Convert a dense matrix, which is held in RAM whole meanwhile."""
+        published = np.zeros(entry.num_bytes, np.uint8)
+        self._store.read_tensor(entry, published.data)
+        chunks = list(matrix_chunks(entry, wanted))
+        # A few at a time: what is done and not written yet is held too.
+        for first in range(0, len(chunks), _CHUNKS_AT_ONCE):
+            some = chunks[first : first + _CHUNKS_AT_ONCE]
+            tasks = [self._pool.submit(convert_rows, published, chunk) for chunk in some]
+            for task in tasks:
+                try:
+                    data = task.result()
+                except ValueError as cause:
+                    raise not_finite(entry, str(cause)) from cause
+                yield data.data
+                self._work.add(len(data))
+
     def _expert(self, expert: ExpertId) -> Iterator[memoryview]:
         """Convert one expert, its chunks side by side."""
         self._store.read_expert(expert, self._published.data)
-        tasks = [self._pool.submit(convert_rows, self._published, chunk) for chunk in self._chunks]
+        wanted = self._recipe.format_of(expert)
+        chunks = self._chunks[wanted]
+        record = np.zeros(self._recipe.layouts[wanted].record_bytes, np.uint8)
+        tasks = [self._pool.submit(convert_rows, self._published, chunk) for chunk in chunks]
         done_bytes = 0
-        for chunk, task in zip(self._chunks, tasks, strict=True):
+        for chunk, task in zip(chunks, tasks, strict=True):
             try:
                 data = task.result()
             except ValueError as cause:
                 raise self._not_finite(expert, chunk, cause) from cause
-            self._record[chunk.begin_bytes : chunk.begin_bytes + len(data)] = data
+            record[chunk.begin_bytes : chunk.begin_bytes + len(data)] = data
             done_bytes += len(data)
             self._work.add(len(data))
-        yield self._record.data
-        self._work.add(len(self._record) - done_bytes)
+        yield record.data
+        self._work.add(len(record) - done_bytes)
 
     def _not_finite(self, expert: ExpertId, chunk: Chunk, cause: ValueError) -> LarderError:
         """Return the error for a chunk that cannot be converted, which names its tensor."""

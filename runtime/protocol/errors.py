@@ -81,6 +81,7 @@ class ErrorCode(enum.StrEnum):
     STORE_DAMAGED = "store_damaged"
     DRIVE_READ_FAILED = "drive_read_failed"
     PREPARE_FAILED = "prepare_failed"
+    NOT_CALIBRATED = "not_calibrated"
     NOTHING_TO_PREPARE = "nothing_to_prepare"
     USED_IN_PLACE = "used_in_place"
     COPY_PLACE_REFUSED = "copy_place_refused"

@@ -90,6 +90,9 @@ class PrepareModel(Command):
     expert_format: WeightFormat
     output_folder: str = ""
     """Empty: the default place for this model and format."""
+    mix_bytes: int = 0
+    """What all weights of a copy of mixed bits may take, whose most common format is chosen; 0: a
+    copy in the format."""
 
 
 class LoadModel(Command):

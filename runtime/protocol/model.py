@@ -12,7 +12,16 @@ class PreparedCopy(Value):
 
     folder: str
     expert_format: WeightFormat
+    """Of all experts, or of the most."""
     size_bytes: int
+    mix_bits: float = 0.0
+    """Of a mix the mean bits of a weight of an expert, scales included; else 0, and so is what
+    follows."""
+    records_bytes: int = 0
+    """What all experts take."""
+    largest_record_bytes: int = 0
+    dense_ram_bytes: int = 0
+    """What everything else takes in RAM."""
 
 
 class ModelReport(Value):

@@ -18,6 +18,8 @@ class PlanKind(enum.StrEnum):
     FOUR_BIT = "four_bit"
     THREE_BIT = "three_bit"
     TWO_BIT = "two_bit"
+    MIXED = "mixed"
+    """More bits where a text showed that they count, fewer elsewhere."""
 
 
 class ReasonCode(enum.StrEnum):

@@ -170,6 +170,10 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             "Preparing the model in {folder} stopped: {reason}. Close other programs, which frees"
             " RAM, and start it again; it goes on where it stopped."
         ),
+        ErrorCode.NOT_CALIBRATED: (
+            "A mix of bits is chosen by what {name} does with a text, and it has read none yet. Choose"
+            " another plan, or run larderctl calibrate on {folder}, which takes a few minutes."
+        ),
         ErrorCode.NOTHING_TO_PREPARE: (
             "The model in {folder} has no experts, so a prepared copy would gain nothing. Choose"
             " the plan that uses its files where they lie."

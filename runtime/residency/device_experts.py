@@ -126,7 +126,9 @@ class DeviceExperts:
             layer, expert = wanted.left
             self._free.append(self.tables[layer].clear(expert))
         slot = self._free.pop()
-        event = self._device.copy(source.bytes(), self._arena.tensor(slot))
+        # A slot here has the size of the largest record.
+        record = source.bytes()
+        event = self._device.copy(record, self._arena.tensor(slot)[: len(record)])
         self._coming.append(_Coming(wanted.layer, wanted.expert, slot, event))
 
     def wait_copied(self, layer: int) -> list[int]:

@@ -56,8 +56,21 @@ class ExpertCache:
 
     @property
     def layout(self) -> ExpertLayout:
-        """How each expert lies in its slot."""
+        """How each expert lies in its slot, or the largest ones."""
         return self._layout
+
+    @property
+    def all_record_bytes(self) -> int:
+        """What the records of all experts take."""
+        return self._ram.sizes.total
+
+    def ordered(self, layer: int, experts: Sequence[int]) -> Sequence[int]:
+        """Return experts, given in ascending order, in that of their formats first."""
+        return self._ram.sizes.ordered(layer, experts)
+
+    def layout_of(self, layer: int, expert: int) -> ExpertLayout:
+        """How one expert lies in its slot."""
+        return self._ram.sizes.layouts[layer][expert]
 
     @property
     def num_resident(self) -> int:
@@ -181,7 +194,7 @@ class ExpertCache:
         counters = self._counters
         counters.device_hits += len(on_device)
         counters.device_misses += len(experts) - len(on_device)
-        counters.device_hit_bytes += len(on_device) * self._layout.record_bytes
+        counters.device_hit_bytes += self._ram.sizes.sum(layer, list(on_device))
         return self._ram.runs(layer, experts, on_device)
 
     def resize(

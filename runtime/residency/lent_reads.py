@@ -26,7 +26,7 @@ def begin_reads(
     layer: int, experts: Sequence[int], places: RamPlaces, begin: Begin
 ) -> list[LentRead]:
     """Borrow a slot for each expert, of which so many must be free, and let them be read."""
-    slots = [places.take() for _ in experts]
+    slots = [places.take(layer, expert) for expert in experts]
     reads = begin(
         [
             (ExpertId(layer, expert), places.view(slot))

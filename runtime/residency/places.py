@@ -6,10 +6,14 @@ from runtime.memory.ledger import Ledger
 from runtime.memory.slot_arena import SlotArena
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
+from runtime.residency.sizes import SlotSizes
 
 
 class RamPlaces:
-    """Slots of one size that any expert of any layer can lie in; moves no bytes, decides nothing.
+    """Slots that any expert of any layer can lie in; moves no bytes, decides nothing.
+
+    They have one size. Where ``is_exact``, which it may be while every expert has a slot, each has
+    the size of an expert, and experts come to slots of their own size.
 
     What holds no expert is free, which is where experts are read to. A slot that was taken is lent:
     it belongs to whoever has it until ``put`` or ``give_back``::
@@ -21,12 +25,15 @@ class RamPlaces:
     Threads: used by the engine thread; readers fill slots that were lent for them.
     """
 
-    def __init__(self, ledger: Ledger, record_bytes: int, moe_layers: tuple[int, ...]) -> None:
-        self._arena = SlotArena(ledger, MemoryPart.EXPERTS, record_bytes)
+    def __init__(self, ledger: Ledger, sizes: SlotSizes, moe_layers: tuple[int, ...]) -> None:
+        self._sizes = sizes
+        self._arena = SlotArena(ledger, MemoryPart.EXPERTS, sizes.largest)
+        self.is_exact = False
+        """Changed only while there are no slots."""
         self.slots: dict[int, Slot] = {}
         self.slot_of: dict[int, dict[int, int]] = {layer: {} for layer in moe_layers}
         self.held: dict[int, set[int]] = {layer: set() for layer in moe_layers}
-        self._free: list[int] = []
+        self._free: dict[int, list[int]] = {sizes.largest: []}
         self._lent: set[int] = set()
 
     @property
@@ -37,33 +44,37 @@ class RamPlaces:
     @property
     def num_free(self) -> int:
         """Slots that hold nothing and are lent to nobody."""
-        return len(self._free)
+        return sum(map(len, self._free.values()))
 
-    def add(self) -> None:
-        """Add a free slot; raises ``RAM_BUDGET_TOO_SMALL`` or ``OUT_OF_MEMORY``."""
-        number = self._arena.add()
+    def add(self, num_bytes: int | None = None) -> None:
+        """Add a free slot, where they are exact of a size.
+
+        Raises ``RAM_BUDGET_TOO_SMALL`` or ``OUT_OF_MEMORY``.
+        """
+        number = self._arena.add(num_bytes)
         self.slots[number] = Slot.from_buffer(self._arena.view(number))
-        self._free.insert(0, number)
+        self._free.setdefault(num_bytes or self._sizes.largest, []).insert(0, number)
 
     def drop(self) -> None:
         """Give the memory of a free slot back."""
-        number = self.take()
-        self._lent.remove(number)
+        number = next(free for free in self._free.values() if free).pop()
         del self.slots[number]
         self._arena.drop(number)
 
-    def take(self) -> int:
-        """Borrow a free slot; there must be one."""
-        if not self._free:
+    def take(self, layer: int, expert: int) -> int:
+        """Borrow a free slot for an expert; there must be one."""
+        size = self._sizes.of(layer, expert) if self.is_exact else self._sizes.largest
+        free = self._free.get(size)
+        if not free:
             raise LarderError(ErrorCode.INTERNAL, detail="all slots in RAM are in use")
-        slot = self._free.pop()
+        slot = free.pop()
         self._lent.add(slot)
         return slot
 
     def give_back(self, slot: int) -> None:
         """Return a lent slot that holds nothing of use."""
         self._lent.remove(slot)
-        self._free.append(slot)
+        self._set_free(slot)
 
     def view(self, slot: int) -> memoryview:
         """Return the writable bytes of a slot."""
@@ -78,7 +89,7 @@ class RamPlaces:
         """Let an expert leave; its slot is free."""
         if expert in self.held[layer]:
             raise LarderError(ErrorCode.INTERNAL, detail=f"expert {expert} is being copied")
-        self._free.append(self.slot_of[layer].pop(expert))
+        self._set_free(self.slot_of[layer].pop(expert))
 
     def close(self) -> None:
         """Give all memory back; may be called twice."""
@@ -87,11 +98,19 @@ class RamPlaces:
             places.clear()
         self._arena.close()
 
+    def _set_free(self, slot: int) -> None:
+        self._free[len(self._arena.view(slot))].append(slot)
+
     def check(self) -> None:
         """Assert that every slot is free, lent or taken once."""
         self._arena.check()
         taken = [slot for places in self.slot_of.values() for slot in places.values()]
-        assert sorted([*taken, *self._free, *self._lent]) == sorted(self.slots)
+        free = [slot for each in self._free.values() for slot in each]
+        assert sorted([*taken, *free, *self._lent]) == sorted(self.slots)
+        if self.is_exact:
+            for layer, places in self.slot_of.items():
+                for expert, slot in places.items():
+                    assert len(self.view(slot)) == self._sizes.of(layer, expert)
         assert len(self.slots) == self._arena.num_slots
         for layer, held in self.held.items():
             assert held <= self.slot_of[layer].keys()

@@ -15,6 +15,7 @@ from runtime.residency.hints import Hints
 from runtime.residency.lanes import MAX_DEMAND_READERS, ReadLanes
 from runtime.residency.residents import RamResidents
 from runtime.residency.shape import CacheShape
+from runtime.residency.sizes import SlotSizes
 from runtime.spec.tensors import ExpertId
 from runtime.store.base import ExpertStore
 from runtime.telemetry.expert_tally import IN_RAM
@@ -44,9 +45,9 @@ class RamExperts:
     ) -> None:
         self._books = books
         self._clock = clock
-        self._record_bytes = store.layout.record_bytes
+        self.sizes = SlotSizes(store, shape)
         self._moe_layers = shape.moe_layers
-        self.residents = RamResidents(shape, ledger, self._record_bytes, kind, books.tally)
+        self.residents = RamResidents(shape, ledger, self.sizes, kind, books.tally)
         self.residents.call_off = self._call_off
         self.places = self.residents.places
         self._lanes = ReadLanes(store, books.stalled)
@@ -63,7 +64,7 @@ class RamExperts:
         for layer in self._moe_layers:
             number = min(num_per_layer, self.residents.num_free(layer))
             work += [ExpertId(layer, expert) for expert in self.residents.absent(layer)[:number]]
-        total_bytes = len(work) * self._record_bytes
+        total_bytes, done_bytes = self._bytes_of(work), 0
         curve = DepthCurve()
         progress(0, total_bytes)
         for first in range(0, len(work), _READS_PER_BATCH):
@@ -72,8 +73,9 @@ class RamExperts:
             started_s = self._clock()
             self._read(batch)
             if len(batch) == _READS_PER_BATCH:
-                curve.note(depth, len(batch) * self._record_bytes, self._clock() - started_s)
-            progress((first + len(batch)) * self._record_bytes, total_bytes)
+                curve.note(depth, self._bytes_of(batch), self._clock() - started_s)
+            done_bytes += self._bytes_of(batch)
+            progress(done_bytes, total_bytes)
         self._lanes.num_readers = curve.best_depth
         _LOG.info("demands are read by %d readers", self._lanes.num_readers)
 
@@ -124,8 +126,8 @@ class RamExperts:
             came = self._claim(layer, missing)
             missing = [expert for expert in missing if expert not in slot_of]
         else:
-            came = 0
-        self._count(len(asked), len(missing) + came)
+            came = []
+        self._count(layer, asked, [*missing, *came])
         ready = (
             [(expert, on_device.get(expert) or slots[slot_of[expert]]) for expert in experts]
             if not missing
@@ -201,30 +203,36 @@ class RamExperts:
         finally:
             self._books.counters.drive_wait_s += self._clock() - started_s
 
-    def _count(self, num_asked: int, num_missing: int) -> None:
-        """Count what a step found in RAM and what it did not."""
-        counters, record_bytes = self._books.counters, self._record_bytes
-        counters.expert_hits += num_asked - num_missing
-        counters.expert_hit_bytes += (num_asked - num_missing) * record_bytes
-        counters.expert_misses += num_missing
-        counters.expert_miss_bytes += num_missing * record_bytes
-        counters.ram_bytes_read += num_asked * record_bytes
+    def _bytes_of(self, experts: Sequence[ExpertId]) -> int:
+        """Return what the records of some experts take."""
+        return sum(self.sizes.of(each.layer, each.expert) for each in experts)
 
-    def _claim(self, layer: int, missing: Sequence[int]) -> int:
+    def _count(self, layer: int, asked: Sequence[int], missing: Sequence[int]) -> None:
+        """Count what a step found in RAM and what it did not."""
+        counters = self._books.counters
+        asked_bytes, missing_bytes = self.sizes.sum(layer, asked), self.sizes.sum(layer, missing)
+        counters.expert_hits += len(asked) - len(missing)
+        counters.expert_hit_bytes += asked_bytes - missing_bytes
+        counters.expert_misses += len(missing)
+        counters.expert_miss_bytes += missing_bytes
+        counters.ram_bytes_read += asked_bytes
+
+    def _claim(self, layer: int, missing: Sequence[int]) -> list[int]:
         """Publish what has arrived, and wait for what is being read of missing experts.
 
-        Those whose turn had not come lose their place. Returns how many were waited for.
+        Those whose turn had not come lose their place. Returns those that were waited for.
         """
         self._take_in(layer, self._filling.collect(layer))
         arriving = self._filling.of_layer(layer)
-        num_awaited = 0
+        awaited: list[int] = []
         for expert in [expert for expert in missing if expert in arriving]:
             started_s = self._clock()
             arrival = self._filling.claim(ExpertId(layer, expert))
             self._books.counters.drive_wait_s += self._clock() - started_s
             self._take_in(layer, [arrival])
-            num_awaited += arrival.is_good
-        return num_awaited
+            if arrival.is_good:
+                awaited.append(expert)
+        return awaited
 
     def _call_off(self, layer: int, expert: int) -> int:
         """End or forget the read of an expert in the background and return its slot."""

@@ -10,6 +10,7 @@ from runtime.policy.score import LayerPosition
 from runtime.protocol.plan import MemoryPart
 from runtime.residency.places import RamPlaces
 from runtime.residency.shape import CacheShape
+from runtime.residency.sizes import SlotSizes, every
 from runtime.spec.footprint import policy_bytes
 from runtime.telemetry.expert_tally import IN_RAM, IN_VRAM, ON_DRIVE, ExpertTally
 
@@ -33,7 +34,7 @@ class RamResidents:
         self,
         shape: CacheShape,
         ledger: Ledger,
-        record_bytes: int,
+        sizes: SlotSizes,
         kind: PolicyKind,
         tally: ExpertTally,
     ) -> None:
@@ -42,7 +43,8 @@ class RamResidents:
         self._tally = tally
         self._policy_bytes = policy_bytes(len(shape.moe_layers), shape.num_experts)
         ledger.take(MemoryPart.EXPERTS, self._policy_bytes)
-        self.places = RamPlaces(ledger, record_bytes, shape.moe_layers)
+        self._sizes = sizes
+        self.places = RamPlaces(ledger, sizes, shape.moe_layers)
         self._index_of = {layer: index for index, layer in enumerate(shape.moe_layers)}
         self._keeper = _keeper_of(shape, kind)
         self._now = 0
@@ -111,7 +113,7 @@ class RamResidents:
     def reserve(self, layer: int, experts: Sequence[int]) -> list[int]:
         """Give places to experts that nobody needed yet; return the slots to read them to."""
         self._keeper.preload(self._index_of[layer], experts, self._now)
-        return [self.places.take() for _ in experts]
+        return [self.places.take(layer, expert) for expert in experts]
 
     def arrive(self, layer: int, expert: int, slot: int) -> None:
         """Note that an expert that has a place lies in a slot."""
@@ -155,7 +157,13 @@ class RamResidents:
         self._keeper.end(self._index_of[layer], self._now, is_changed=is_changed)
 
     def shrink(self, num_slots: int) -> None:
-        """Have so many slots of all layers if there are more; their memory is given back."""
+        """Have so many slots of all layers if there are more; their memory is given back.
+
+        Slots that were exact go altogether, and ``grow`` adds others.
+        """
+        if self.places.is_exact and self._shape.num_absent(num_slots):
+            self._begin_anew(is_exact=False)
+            return
         for left in self._keeper.shrink(num_slots, self._now):
             self._evict(*left)
         while self.places.num_slots > self._shape.with_staging(num_slots):
@@ -163,9 +171,22 @@ class RamResidents:
 
     def grow(self, num_slots: int) -> None:
         """Have so many slots of all layers if there are fewer."""
+        is_exact = self._sizes.is_mixed and not self._shape.num_absent(num_slots)
+        if is_exact and not self.places.is_exact:
+            self._begin_anew(is_exact=True)
+            for layer, expert in every(self._shape):
+                self.places.add(self._sizes.of(layer, expert))
         while self.places.num_slots < self._shape.with_staging(num_slots):
             self.places.add()
         self._keeper.grow(num_slots, self._shape.num_experts, self._now)
+
+    def _begin_anew(self, *, is_exact: bool) -> None:
+        """Let everybody leave and drop all slots."""
+        for left in self._keeper.shrink(0, self._now):
+            self._evict(*left)
+        while self.places.num_slots:
+            self.places.drop()
+        self.places.is_exact = is_exact
 
     def show(self, layer: int, expert: int) -> None:
         """Write down in which tier an expert lies now."""

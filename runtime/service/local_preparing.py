@@ -4,15 +4,20 @@ import time
 from pathlib import Path
 
 from runtime.engine.base import CancelToken
-from runtime.errors import CancelledError
+from runtime.errors import CancelledError, LarderError
 from runtime.inspect.folder import inspect_folder
+from runtime.inspect.inspection import Inspection
+from runtime.prepare.calibration import calibration_path, read_calibration
 from runtime.prepare.journal import kept_bytes
+from runtime.prepare.mixing import measure_formats
 from runtime.prepare.place import default_prepared_folder
-from runtime.prepare.prepare import prepare_model
+from runtime.prepare.prepare import prepare_model, require_mixable
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import PrepareModel
 from runtime.protocol.model import PreparedCopy
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.service.preparing import PrepareReport, PrepareStoppedError
+from runtime.spec.mix import Mix
 
 
 class LocalPreparer:
@@ -31,19 +36,32 @@ class LocalPreparer:
         """Prepare in the folder of the command, or in the usual one."""
         inspection = inspect_folder(command.folder)
         folder = command.output_folder or default_prepared_folder(
-            str(self._data_folder), inspection.report, command.expert_format
+            str(self._data_folder), inspection.report, command.expert_format, command.mix_bytes
         )
         rate = _Rate()
 
         def report(done_bytes: int, total_bytes: int) -> None:
             progress(done_bytes, total_bytes, rate.after(done_bytes))
 
+        expert_format, mix = command.expert_format, None
         try:
-            copy = prepare_model(inspection, command.expert_format, folder, report, cancel)
+            if command.mix_bytes:
+                mix = self._mix(inspection, command.mix_bytes, cancel)
+                expert_format = mix.most_common
+            copy = prepare_model(inspection, expert_format, folder, report, cancel, mix)
         except CancelledError as error:
             raise PrepareStoppedError(kept_bytes(folder)) from error
         self._places.add(copy.folder)
         return copy
+
+    def _mix(self, inspection: Inspection, budget_bytes: int, cancel: CancelToken) -> Mix:
+        """Return the mix of a calibrated model."""
+        report = inspection.report
+        require_mixable(inspection)
+        found = read_calibration(calibration_path(self._data_folder, report), report.fingerprint)
+        if found is None or not found.is_complete:
+            raise LarderError(ErrorCode.NOT_CALIBRATED, folder=report.folder, name=report.name)
+        return measure_formats(inspection, found, None, cancel).mix(budget_bytes)
 
 
 class _Rate:

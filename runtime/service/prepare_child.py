@@ -70,9 +70,10 @@ class ChildPreparer:
 
     def _arguments(self, command: PrepareModel, bits: int) -> list[str]:
         out = ["--out", command.output_folder] if command.output_folder else []
+        mix = ["--mix", str(command.mix_bytes / (1 << 30))] if command.mix_bytes else []
         return [
             *(sys.executable, "-m", "runtime.cli", "prepare", "--progress-json", "--bound"),
-            *("--bits", str(bits), *out, *self._extra, "--", command.folder),
+            *("--bits", str(bits), *mix, *out, *self._extra, "--", command.folder),
         ]
 
 

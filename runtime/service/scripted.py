@@ -91,7 +91,7 @@ class ScriptedPlanning:
         if report.problems:
             return Planned(report, [], None)
         written = {copy.expert_format for copy in report.prepared}
-        kinds = [kind for kind in PlanKind if kind in ALWAYS_OFFERED or FORMATS[kind] in written]
+        kinds = [kind for kind in FORMATS if kind in ALWAYS_OFFERED or FORMATS[kind] in written]
         plans = [make_plan(self._script, report, kind, budgets, context_tokens) for kind in kinds]
         loadable = [plan.kind for plan in plans if plan.problem is None]
         return Planned(report, plans, loadable[0] if loadable else None)

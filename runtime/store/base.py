@@ -14,7 +14,10 @@ class ExpertStore(Protocol):
 
     @property
     def layout(self) -> ExpertLayout:
-        """How each expert lies in the buffers that ``read_expert`` fills."""
+        """How each expert lies in the buffers that ``read_expert`` fills, or the largest ones."""
+
+    def layout_of(self, expert: ExpertId) -> ExpertLayout:
+        """How one expert lies there: smaller than ``layout`` where some have fewer bits."""
 
     @property
     def dense_tensors(self) -> Mapping[str, TensorEntry]:
@@ -32,7 +35,7 @@ class ExpertStore(Protocol):
         """Return the file that an expert begins in, and at which byte."""
 
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
-        """Fill ``target`` (at least ``layout.record_bytes`` long, page-aligned) with one expert.
+        """Fill ``target`` (at least its record's size, page-aligned) with one expert.
 
         Raises ``LarderError`` with ``DRIVE_READ_FAILED`` or ``STORE_DAMAGED`` naming file, offset
         and expert.

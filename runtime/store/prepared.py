@@ -14,8 +14,9 @@ from runtime.spec.tensors import (
     PAGE_BYTES,
     ExpertId,
     ExpertLayout,
+    ExpertPart,
     TensorEntry,
-    expert_layout,
+    matrix_bytes,
 )
 from runtime.store import checksum
 from runtime.store.files import WeightFiles
@@ -46,15 +47,16 @@ class PreparedStore:
             raise LarderError(ErrorCode.NOT_PREPARED, folder=shown(str(folder))) from cause
         if source_fingerprint and manifest.source_fingerprint != source_fingerprint:
             raise _invalid(folder, "it was made from another version of the model")
-        self._layout = expert_layout(
-            manifest.expert_format, manifest.hidden_size, manifest.expert_width
-        )
+        self._layouts = manifest.layouts
+        self._layout = max(self._layouts.values(), key=lambda each: each.record_bytes)
+        self._formats = manifest.formats
+        self._common = self._layouts[manifest.expert_format]
         if self._layout.record_bytes != manifest.record_bytes:
             raise _invalid(folder, "its records have another size")
         self._records: dict[ExpertId, tuple[TensorEntry, int]] = {}
         for layer, file in manifest.layers.items():
             self._add_layer(folder, manifest, layer, file)
-        self._dense, self._dense_checksums = _dense_tensors(folder, manifest.dense)
+        self._dense, self._dense_checksums = _dense_tensors(folder, manifest)
         self._verified: set[ExpertId | str] = set()
         # Taking a number from it is one step that no other thread can come between.
         self._later_reads = itertools.count(1)
@@ -65,8 +67,13 @@ class PreparedStore:
 
     @property
     def layout(self) -> ExpertLayout:
-        """How each expert lies in the buffers that ``read_expert`` fills."""
+        """How each expert lies in the buffers that ``read_expert`` fills, or the largest ones."""
         return self._layout
+
+    def layout_of(self, expert: ExpertId) -> ExpertLayout:
+        """How one expert lies there."""
+        formats = self._formats.get(expert.layer)
+        return self._common if formats is None else self._layouts[formats[expert.expert]]
 
     @property
     def dense_tensors(self) -> Mapping[str, TensorEntry]:
@@ -151,9 +158,10 @@ class PreparedStore:
         if len(records) != manifest.num_experts or len(file.checksums) != len(records):
             raise _invalid(folder, f"{file.name} holds another number of experts")
         for number, (record, expected) in enumerate(zip(records, file.checksums, strict=True)):
+            layout = self.layout_of(ExpertId(layer, number))
             is_record = (
                 record.name == record_name(layer, number)
-                and record.num_bytes == manifest.record_bytes
+                and record.num_bytes == layout.record_bytes
                 and record.offset_bytes % PAGE_BYTES == 0
             )
             if not is_record:
@@ -163,7 +171,7 @@ class PreparedStore:
                 str(header.path),
                 record.offset_bytes,
                 record.num_bytes,
-                manifest.expert_format,
+                layout[ExpertPart.GATE].format,
                 record.shape,
             )
             self._records[ExpertId(layer, number)] = (entry, expected)
@@ -184,14 +192,23 @@ def record_name(layer: int, expert: int) -> str:
 
 
 def _dense_tensors(
-    folder: Path, file: PreparedFile
+    folder: Path, manifest: Manifest
 ) -> tuple[dict[str, TensorEntry], dict[str, int]]:
+    file = manifest.dense
     header = _checked_header(folder, file)
     tensors = sorted(header.tensors.values(), key=lambda item: (item.offset_bytes, item.num_bytes))
     if len(tensors) != len(file.checksums):
         raise _invalid(folder, f"{file.name} holds another number of tensors")
     entries: dict[str, TensorEntry] = {}
     for name, dtype, shape, offset_bytes, num_bytes in tensors:
+        form = manifest.dense_formats.get(name)
+        if form is not None:
+            if dtype != "U8" or num_bytes != matrix_bytes(form.format, *form.shape):
+                raise _invalid(folder, f"{file.name} holds something else than {name[:80]}")
+            entries[name] = TensorEntry(
+                name, str(header.path), offset_bytes, num_bytes, form.format, form.shape
+            )
+            continue
         if dtype not in FORMATS:
             raise _invalid(folder, f"{file.name} holds numbers of type {dtype[:20]}")
         entries[name] = TensorEntry(

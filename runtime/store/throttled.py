@@ -26,6 +26,10 @@ class ThrottledStore:
         """How each expert lies in the buffers that ``read_expert`` fills."""
         return self._store.layout
 
+    def layout_of(self, expert: ExpertId) -> ExpertLayout:
+        """How one expert lies there."""
+        return self._store.layout_of(expert)
+
     @property
     def dense_tensors(self) -> Mapping[str, TensorEntry]:
         """All tensors that are not routed experts."""
@@ -47,7 +51,7 @@ class ThrottledStore:
 
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
         """Fill ``target`` with one expert, no sooner than the drive's speed allows."""
-        num_bytes = self.layout.record_bytes
+        num_bytes = self._store.layout_of(expert).record_bytes
         self._pace.move(num_bytes, lambda: self._store.read_expert(expert, target))
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:

@@ -31,10 +31,12 @@ class ExpertTally:
     any thread reads.
     """
 
-    def __init__(self, num_layers: int, num_experts: int, bits: int) -> None:
+    def __init__(self, num_layers: int, num_experts: int, bits: int | bytes) -> None:
+        """``bits`` are those of a weight: of all experts, or of each."""
         self.num_layers = num_layers
         self.num_experts = num_experts
-        self.bits = bits
+        num_all = num_layers * num_experts
+        self.bits = bits if isinstance(bits, bytes) else bytes([bits]) * num_all
         self.uses = array.array("Q", bytes(8 * num_layers * num_experts))
         self.tiers = bytearray([ON_DRIVE]) * (num_layers * num_experts)
         self.layer_hits = array.array("Q", bytes(8 * _NUM_TIERS * num_layers))
@@ -81,7 +83,7 @@ class UseFader:
             num_experts=tally.num_experts,
             use=np.minimum(levels, _MOST).astype(np.uint8).tobytes(),
             tier=bytes(tally.tiers),
-            bits=bytes([tally.bits]) * len(now),
+            bits=tally.bits,
             layer_hits=_parts(self._faded_hits.reshape(-1, _NUM_TIERS)),
         )
 

@@ -25,6 +25,9 @@ class DictionaryStore:
         self.is_direct = False
         self.is_closed = False
 
+    def layout_of(self, expert: ExpertId) -> ExpertLayout:
+        return self.layout
+
     def place_of(self, expert: ExpertId) -> tuple[str, int]:
         return f"weights-{expert.layer}", expert.expert * self.layout.record_bytes
 

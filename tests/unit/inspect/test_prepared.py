@@ -1,6 +1,8 @@
 """Finding prepared copies and reading their manifests."""
 
+import dataclasses
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import msgspec
@@ -21,6 +23,7 @@ from runtime.inspect.prepared import find_prepared
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import PreparedCopy
 from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import expert_layout
 from tests.support.checkpoint_folders import edit_json, write_checkpoint
 
 MANIFEST = Manifest(
@@ -46,6 +49,39 @@ def put(folder: Path, content: Manifest = MANIFEST) -> Path:
 def test_manifest_survives_a_round_trip(tmp_path: Path) -> None:
     assert read_manifest(put(tmp_path)) == MANIFEST
     assert MANIFEST.size_bytes == 300
+
+
+def test_manifest_of_a_mix_knows_what_its_records_take(tmp_path: Path) -> None:
+    formats = [WeightFormat.Q8_G32, WeightFormat.Q3_G16]
+    mixed = dataclasses.replace(MANIFEST, version=2, formats={3: formats}, dense_ram_bytes=77)
+    assert read_manifest(put(tmp_path / "copy", mixed)) == mixed
+    sizes = [expert_layout(each, 64, 32).record_bytes for each in formats]
+    assert (mixed.records.total_bytes, mixed.records.largest_bytes) == (sum(sizes), sizes[0])
+    assert mixed.mix_bits == 8 * sum(sizes) / (2 * 3 * 64 * 32)
+    assert MANIFEST.mix_bits == 0
+    (copy,) = find_prepared(str(tmp_path), "f")
+    assert (copy.records_bytes, copy.largest_record_bytes) == (sum(sizes), sizes[0])
+    assert (copy.dense_ram_bytes, copy.mix_bits) == (77, mixed.mix_bits)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 1},
+        {"formats": {3: [WeightFormat.Q8_G32]}},
+        {"formats": {4: [WeightFormat.Q8_G32] * 2}},
+        {"formats": {3: [WeightFormat.Q2_G16] * 2}},
+        {"formats": {}},
+    ],
+)
+def test_manifest_of_a_mix_that_does_not_fit_is_refused(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    formats = {3: [WeightFormat.Q8_G32, WeightFormat.Q3_G16]}
+    put(tmp_path, dataclasses.replace(MANIFEST, **{"version": 2, "formats": formats, **changes}))
+    with pytest.raises(LarderError) as caught:
+        read_manifest(tmp_path)
+    assert caught.value.code is ErrorCode.STORE_INVALID
 
 
 @pytest.mark.parametrize(

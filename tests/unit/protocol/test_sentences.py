@@ -62,6 +62,7 @@ PARAMETERS = {
     "store_damaged": "file offset_bytes part",
     "drive_read_failed": "file offset_bytes reason",
     "prepare_failed": "folder reason",
+    "not_calibrated": "folder name",
     "nothing_to_prepare": "folder",
     "copy_place_refused": "folder reason",
     "copy_busy": "folder",

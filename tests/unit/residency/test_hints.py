@@ -11,6 +11,8 @@ from runtime.memory.ledger import Ledger
 from runtime.residency.hints import NUM_CLASSES, Hints, Trust
 from runtime.residency.lanes import ReadLanes
 from runtime.residency.places import RamPlaces
+from runtime.residency.shape import CacheShape
+from runtime.residency.sizes import SlotSizes
 from runtime.residency.trial import KEPT_STEPS, NUM_WINDOWS, WINDOW_STEPS, HintMode, HintTrial
 from runtime.spec.tensors import ExpertId
 from runtime.telemetry.recorder import Counters
@@ -43,7 +45,8 @@ class Bench:
     def __init__(self, store: DictionaryStore, num_slots: int = 8) -> None:
         self.counters = Counters()
         self.lanes = ReadLanes(store)
-        self.places = RamPlaces(Ledger(num_slots * RECORD_BYTES), RECORD_BYTES, LAYERS)
+        sizes = SlotSizes(store, CacheShape(LAYERS, (1,) * len(LAYERS), NUM_EXPERTS))
+        self.places = RamPlaces(Ledger(num_slots * RECORD_BYTES), sizes, LAYERS)
         for _ in range(num_slots):
             self.places.add()
         self.hints = Hints(

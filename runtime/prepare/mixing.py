@@ -1,0 +1,235 @@
+"""Choosing the mix of a model: what each format would spoil of each part, weighed by its use."""
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from runtime.errors import LarderError
+from runtime.inspect.inspection import Inspection
+from runtime.plan.mix import Choice, Part, choose_mix
+from runtime.prepare.calibration import Calibration, Floats
+from runtime.prepare.progress import Progress, ProgressReport, Stopper
+from runtime.prepare.quantise import error_of, plain_rows
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.values import WeightFormat
+from runtime.spec.footprint import dense_tensor_bytes
+from runtime.spec.mix import MIX_FORMATS, Mix, layouts_of
+from runtime.spec.model import ModelSpec
+from runtime.spec.tensors import (
+    PLAIN_FORMATS,
+    ROW_BLOCK,
+    ExpertId,
+    ExpertPart,
+    MatrixLayout,
+    matrix_bytes,
+)
+from runtime.store.checkpoint import CheckpointStore
+
+ENDS_FACTOR = 2.0
+"""What is spoilt in the first and the last layer counts so much more."""
+LEAST_USE = 0.02
+"""An expert that was never used counts as this part of a usual one: texts differ."""
+EXPERT_ROWS = 96
+DENSE_ROWS = 256
+"""Rows of a matrix that are tried, whole blocks of it, evenly apart."""
+_LAYER = re.compile(r"\blayers\.(\d+)\.")
+_ROUTERS = re.compile(r"router|\bgate\.|_gate\.weight$")
+"""Few weights that decide much: they stay as published."""
+_EMBEDDING = "embed_tokens.weight"
+_BLOCK_ENDS = ("o_proj.", "down_proj.", "out_proj.", "dense.")
+"""Matrices that give what a block adds to the stream."""
+Name = ExpertId | str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """What each format would take and spoil of each part of a model."""
+
+    parts: Sequence[Part[Name]]
+    fixed_bytes: int
+    """What stays as published."""
+
+    def mix(self, budget_bytes: int) -> Mix:
+        """Return the mix whose weights take at most so much, everything counted.
+
+        Raises ``LarderError`` with ``SETTING_INVALID`` where not even the fewest bits do.
+        """
+        formats = choose_mix(self.parts, budget_bytes - self.fixed_bytes)
+        if formats is None:
+            least = self.fixed_bytes + sum(
+                min(one.num_bytes for one in part.choices) for part in self.parts
+            )
+            raise LarderError(
+                ErrorCode.SETTING_INVALID,
+                name="mix",
+                found=f"{budget_bytes / (1 << 30):.3f} GiB",
+                expected=f"at least {least / (1 << 30):.3f} GiB",
+            )
+        return _mix_of(formats)
+
+
+def measure_formats(
+    inspection: Inspection,
+    found: Calibration,
+    progress: ProgressReport | None,
+    cancel: Stopper,
+) -> Measured:
+    """Try every format on every part.
+
+    ``progress`` is called with bytes of published experts that were looked at, and all of them.
+    Raises ``CancelledError``, or what reading raises.
+    """
+    spec = inspection.spec
+    assert spec is not None
+    store = CheckpointStore(inspection, is_widened=True)
+    try:
+        parts = [
+            *_expert_parts(store, spec, found, progress, cancel),
+            *_dense_parts(store, spec, found),
+        ]
+    finally:
+        store.close()
+    named = {part.name for part in parts}
+    fixed = sum(
+        dense_tensor_bytes(entry) for name, entry in inspection.tensors.items() if name not in named
+    )
+    return Measured(parts, fixed)
+
+
+def _mix_of(formats: Mapping[Name, WeightFormat]) -> Mix:
+    experts = {name: each for name, each in formats.items() if isinstance(name, ExpertId)}
+    dense = {name: each for name, each in formats.items() if isinstance(name, str)}
+    return Mix(experts, dense)
+
+
+def _expert_parts(
+    store: CheckpointStore,
+    spec: ModelSpec,
+    found: Calibration,
+    progress: ProgressReport | None,
+    cancel: Stopper,
+) -> Iterator[Part[Name]]:
+    """Yield every expert with what each format would take and spoil."""
+    layout = store.layout
+    layouts = layouts_of(MIX_FORMATS, spec.hidden_size, spec.expert_width)
+    num_all = len(spec.moe_layers) * spec.num_experts
+    work = Progress(layout.record_bytes * num_all, progress, cancel)
+    with ThreadPoolExecutor(len(MIX_FORMATS)) as pool:
+        for index, layer in enumerate(spec.moe_layers):
+            weights = _weight_of_experts(found, spec, index, layer)
+            inputs = _normal(found.inputs[index])
+            for expert in range(spec.num_experts):
+                record = np.zeros(layout.record_bytes, np.uint8)
+                store.read_expert(ExpertId(layer, expert), record.data)
+                hidden = _normal(found.hidden[index, expert])
+                matrices = [
+                    (_sampled(layout[part], record, EXPERT_ROWS), columns)
+                    for part, columns in zip(ExpertPart, (inputs, inputs, hidden), strict=True)
+                ]
+
+                def spoilt(
+                    wanted: WeightFormat, matrices: Sequence[tuple[Floats, Floats]] = matrices
+                ) -> float:
+                    return sum(error_of(wanted, each, columns) for each, columns in matrices)
+
+                errors = pool.map(spoilt, MIX_FORMATS)
+                yield Part(
+                    ExpertId(layer, expert),
+                    [
+                        Choice(each, layouts[each].record_bytes, weights[expert] * error)
+                        for each, error in zip(MIX_FORMATS, errors, strict=True)
+                    ],
+                )
+                work.add(layout.record_bytes)
+    work.finish()
+
+
+def _weight_of_experts(
+    found: Calibration, spec: ModelSpec, index: int, layer: int
+) -> Sequence[float]:
+    """Return how much each expert of a layer adds to the stream, as a part of it."""
+    outputs = found.outputs[index]
+    usual = float(outputs.mean())
+    stream = float(found.stream[layer]) or 1.0
+    weights: list[float] = ((outputs + LEAST_USE * usual) / stream).tolist()
+    return [_ends_factor(spec, layer) * weight for weight in weights]
+
+
+def _dense_parts(
+    store: CheckpointStore, spec: ModelSpec, found: Calibration
+) -> Iterator[Part[Name]]:
+    """Yield the dense matrices that are mixed.
+
+    None of them may stay as published: kernels take matrices of one input in grouped formats, or
+    all of them in plain ones.
+    """
+    for name, entry in store.dense_tensors.items():
+        sums = found.dense.get(name)
+        is_looked_up = sums is None and name.endswith(_EMBEDDING)
+        if len(entry.shape) != 2 or _ROUTERS.search(name) or (sums is None and not is_looked_up):
+            continue
+        if entry.format not in PLAIN_FORMATS:
+            continue
+        rows, columns = entry.shape
+        data = np.zeros(entry.num_bytes, np.uint8)
+        store.read_tensor(entry, data.data)
+        layout = MatrixLayout(entry.format, rows, columns, 0, entry.num_bytes)
+        sample = _sampled(layout, data, DENSE_ROWS)
+        importance = np.ones(columns, np.float32) if sums is None else _normal(sums[:-1])
+        weight = _weight_of_dense(name, spec, found)
+        yield Part(
+            name,
+            [
+                Choice(
+                    each,
+                    matrix_bytes(each, rows, columns),
+                    weight * error_of(each, sample, importance),
+                )
+                for each in MIX_FORMATS
+            ],
+        )
+
+
+def _weight_of_dense(name: str, spec: ModelSpec, found: Calibration) -> float:
+    """Return how much the block of a matrix adds to the stream, as a part of it."""
+    layer = _LAYER.search(name)
+    if layer is None:
+        # The output matrix: what it spoils of the logits; the embedding: of the first stream.
+        return 2.0 if spec.is_tied else 1.0
+    number = int(layer.group(1))
+    block = name.rsplit(".", 2)[0] + "."
+    ends = (block + end for end in _BLOCK_ENDS)
+    own = next(
+        (sums for end in ends for other, sums in found.dense.items() if other.startswith(end)),
+        None,
+    )
+    stream = float(found.stream[number]) if number < len(found.stream) else 0.0
+    share = float(own[-1]) / stream if own is not None and stream > 0 else 1.0
+    return _ends_factor(spec, number) * share
+
+
+def _ends_factor(spec: ModelSpec, layer: int) -> float:
+    return ENDS_FACTOR if layer in (0, spec.num_layers - 1) else 1.0
+
+
+def _sampled(layout: MatrixLayout, data: np.ndarray, max_rows: int) -> Floats:
+    """Return some rows of a matrix of plain numbers, whole blocks evenly apart."""
+    row_bytes = matrix_bytes(layout.format, 1, layout.columns)
+    place = data[layout.offset_bytes : layout.offset_bytes + layout.rows * row_bytes]
+    by_row = place.reshape(layout.rows, row_bytes)
+    num_blocks = -(-layout.rows // ROW_BLOCK)
+    step = max(1, -(-num_blocks // (max_rows // ROW_BLOCK)))
+    begins = range(0, num_blocks * ROW_BLOCK, step * ROW_BLOCK)
+    kept = np.concatenate([by_row[begin : begin + ROW_BLOCK] for begin in begins])
+    return plain_rows(layout.format, kept.reshape(-1), len(kept), layout.columns)
+
+
+def _normal(sums: np.ndarray) -> Floats:
+    """Return importances with a mean of one; all the same where nothing was seen."""
+    mean = float(sums.mean())
+    if not mean > 0:
+        return np.ones(len(sums), np.float32)
+    return (sums / mean).astype(np.float32)

@@ -1,0 +1,57 @@
+"""A mix: experts and dense matrices of one copy in different formats."""
+
+import dataclasses
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import STORED_BITS, ExpertId, ExpertLayout, expert_layout
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mix:
+    """Which format everything of a copy has."""
+
+    experts: Mapping[ExpertId, WeightFormat]
+    dense: Mapping[str, WeightFormat]
+    """Of dense matrices by published name; those that are not named stay as published."""
+
+    @property
+    def most_common(self) -> WeightFormat:
+        """The format of the most experts; of equals the one of more bits."""
+        counts = Counter(self.experts.values())
+        return max(counts, key=lambda each: (counts[each], STORED_BITS[each]))
+
+    @property
+    def identity(self) -> str:
+        """A name that two different mixes never share."""
+        experts = sorted((each.layer, each.expert, name) for each, name in self.experts.items())
+        told = repr((experts, sorted(self.dense.items())))
+        return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+MIX_FORMATS = (
+    WeightFormat.Q2_G16,
+    WeightFormat.Q3_G16,
+    WeightFormat.Q4A_G32,
+    WeightFormat.Q6_G32,
+    WeightFormat.Q8_G32,
+)
+"""What a mix is made of, the fewest bits first."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Records:
+    """What the records of all experts take."""
+
+    total_bytes: int
+    largest_bytes: int
+    """What a slot has to have where any expert may come."""
+
+
+def layouts_of(
+    formats: Iterable[WeightFormat], hidden_size: int, expert_width: int
+) -> dict[WeightFormat, ExpertLayout]:
+    """Return how an expert lies in each of some formats."""
+    return {each: expert_layout(each, hidden_size, expert_width) for each in sorted(set(formats))}

@@ -1,0 +1,143 @@
+"""Which kinds of plans are offered: mixes, and fewer bits where four are too many."""
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from runtime.plan.planner import plan_model
+from runtime.plan.recommendation import recommend
+from runtime.protocol.model import PreparedCopy
+from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind
+from runtime.protocol.values import Budgets, Tier, WeightFormat
+from runtime.spec.facts import ModelFacts
+from runtime.spec.footprint import policy_bytes, ram_experts_bytes
+from runtime.spec.tensors import PAGE_BYTES
+from tests.support.plan_cases import GIB, facts, machine, spec
+
+MODEL = spec()
+_HUGE = machine(total_gib=4096, available_gib=4000)
+USUAL = [PlanKind.EXACT, PlanKind.EIGHT_BIT, PlanKind.FOUR_BIT]
+
+
+def _plans(ram_bytes: int, prepared: tuple[WeightFormat, ...] = ()) -> list[PlacementPlan]:
+    here = machine(total_gib=64, available_gib=60)
+    return plan_model(facts(MODEL, prepared=prepared), here, Budgets(ram_bytes=ram_bytes))
+
+
+def _needed(kind: PlanKind) -> int:
+    """The budget from which on a kind stays in RAM whole."""
+    written = (WeightFormat.Q3_G16, WeightFormat.Q2_G16)
+    plans = _plans(50 * GIB, written)
+    return next(plan.all_ram_bytes for plan in plans if plan.kind is kind)
+
+
+def test_usual_kinds_are_offered_where_four_bits_stay_in_memory() -> None:
+    assert [plan.kind for plan in _plans(_needed(PlanKind.FOUR_BIT))] == USUAL
+
+
+@pytest.mark.parametrize("kind", [PlanKind.THREE_BIT, PlanKind.TWO_BIT])
+def test_the_first_kind_of_fewer_bits_that_stays_in_memory_is_offered(kind: PlanKind) -> None:
+    plans = _plans(_needed(kind))
+    assert [plan.kind for plan in plans] == [*USUAL, kind]
+    smallest = plans[-1]
+    assert smallest.needs_prepare
+    assert all(share.tier is not Tier.DRIVE for share in smallest.tiers)
+    # It is offered, and not recommended while anything else runs.
+    assert recommend(plans) in USUAL
+
+
+def test_the_fewest_bits_are_offered_where_nothing_stays_in_memory() -> None:
+    plans = _plans(_needed(PlanKind.TWO_BIT) * 2 // 3)
+    assert [plan.kind for plan in plans] == [*USUAL, PlanKind.TWO_BIT]
+    assert any(share.tier is Tier.DRIVE for share in plans[-1].tiers)
+
+
+def test_a_written_kind_of_fewer_bits_is_enough_and_may_be_recommended() -> None:
+    plans = _plans(_needed(PlanKind.TWO_BIT), (WeightFormat.Q2_G16,))
+    assert [plan.kind for plan in plans] == [*USUAL, PlanKind.TWO_BIT]
+    assert not plans[-1].needs_prepare
+    assert recommend(plans) is PlanKind.TWO_BIT
+
+
+def test_fewer_bits_are_recommended_where_nothing_else_runs() -> None:
+    small = spec(num_experts=8, expert_width=14336, hidden_size=4096, num_layers=32, top_k=2)
+    for gib in range(4, 24):
+        here = machine(total_gib=gib + 2, available_gib=gib)
+        plans = plan_model(facts(small), here, Budgets())
+        possible = [plan.kind for plan in plans if plan.problem is None]
+        if possible == [PlanKind.TWO_BIT]:
+            assert recommend(plans) is PlanKind.TWO_BIT
+            return
+    pytest.fail("no PC on which two bits alone run")
+
+
+def _mixed(bits: float) -> PreparedCopy:
+    """A copy of mixed bits of ``MODEL``, its largest records twice the usual ones."""
+    records_bytes = int(48 * 128 * 3 * 2048 * 768 * bits / 8)
+    return PreparedCopy(
+        folder=f"/prepared/mix-{bits}",
+        expert_format=WeightFormat.Q3_G16,
+        size_bytes=records_bytes + GIB,
+        mix_bits=bits,
+        records_bytes=records_bytes,
+        largest_record_bytes=2 * records_bytes // (48 * 128) // PAGE_BYTES * PAGE_BYTES,
+        dense_ram_bytes=GIB,
+    )
+
+
+def _with_mixes(*bits: float) -> ModelFacts:
+    known = facts(MODEL)
+    about = msgspec.structs.replace(known.report, prepared=[_mixed(each) for each in bits])
+    return dataclasses.replace(known, report=about)
+
+
+def test_plan_of_a_mix_stands_among_the_others_by_its_bits() -> None:
+    kinds = [PlanKind.EXACT, PlanKind.EIGHT_BIT, PlanKind.FOUR_BIT]
+    for bits, place in ((9.0, 1), (5.0, 2), (2.8, 3)):
+        offered = plan_model(_with_mixes(bits), _HUGE, Budgets())
+        assert [plan.kind for plan in offered] == [
+            *kinds[:place],
+            PlanKind.MIXED,
+            *kinds[place:],
+        ]
+        mixed = offered[place]
+        assert not mixed.needs_prepare
+        assert mixed.store_folder == f"/prepared/mix-{bits}"
+        assert mixed.expert_format is WeightFormat.Q3_G16
+        # Slots of exact sizes where every expert has one.
+        copy = _mixed(bits)
+        experts = copy.records_bytes + policy_bytes(48, 128)
+        assert mixed.ram_parts[MemoryPart.EXPERTS] == experts
+        assert mixed.ram_parts[MemoryPart.DENSE] == GIB
+        assert sum(mixed.slots_per_layer) == 48 * 128
+        said = [each.parameters["bits"] for each in mixed.reasons if "bits" in each.parameters]
+        assert said == [round(bits, 1)]
+
+
+def test_plan_takes_the_mix_of_the_most_bits_that_stays_in_ram() -> None:
+    known = _with_mixes(3.0, 5.0, 4.0)
+    needed = {
+        bits: next(
+            plan
+            for plan in plan_model(_with_mixes(bits), _HUGE, Budgets())
+            if plan.kind is PlanKind.MIXED
+        ).all_ram_bytes
+        for bits in (3.0, 4.0, 5.0)
+    }
+
+    def taken(ram_bytes: int | None) -> PlacementPlan:
+        offered = plan_model(known, _HUGE, Budgets(ram_bytes=ram_bytes))
+        return next(plan for plan in offered if plan.kind is PlanKind.MIXED)
+
+    assert taken(None).store_folder == "/prepared/mix-5.0"
+    assert taken(needed[4.0] + GIB).store_folder == "/prepared/mix-4.0"
+    # None stays in RAM whole: slots of the largest size.
+    small = taken(needed[3.0] // 2)
+    assert small.store_folder == "/prepared/mix-3.0"
+    num_slots = sum(small.slots_per_layer)
+    assert 0 < num_slots < 48 * 128
+    assert small.ram_parts[MemoryPart.EXPERTS] == ram_experts_bytes(
+        MODEL, _mixed(3.0).largest_record_bytes, num_slots, _mixed(3.0).records_bytes
+    )
+    assert small.ram_bytes <= needed[3.0] // 2
