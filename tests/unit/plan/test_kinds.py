@@ -5,7 +5,7 @@ import dataclasses
 import msgspec
 import pytest
 
-from runtime.plan.planner import plan_model
+from runtime.plan.planner import plan_curve, plan_model
 from runtime.plan.recommendation import recommend
 from runtime.protocol.model import PreparedCopy
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind
@@ -141,3 +141,14 @@ def test_plan_takes_the_mix_of_the_most_bits_that_stays_in_ram() -> None:
         MODEL, _mixed(3.0).largest_record_bytes, num_slots, _mixed(3.0).records_bytes
     )
     assert small.ram_bytes <= needed[3.0] // 2
+
+
+def test_curves_exist_for_every_kind_that_may_be_offered() -> None:
+    mixed = plan_curve(_with_mixes(4.0), _HUGE, PlanKind.MIXED)
+    assert mixed is not None
+    assert mixed.kind is PlanKind.MIXED
+    for kind in (*USUAL, PlanKind.TWO_BIT):
+        curve = plan_curve(facts(MODEL), _HUGE, kind)
+        assert curve is not None
+        assert curve.kind is kind
+    assert plan_curve(facts(MODEL), _HUGE, PlanKind.MIXED) is None
