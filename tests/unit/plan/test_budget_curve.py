@@ -89,7 +89,7 @@ def test_curve_where_little_ram_is_free_has_one_budget_that_cannot_be_loaded() -
     assert curve.context_tokens == [0]
 
 
-@pytest.mark.parametrize("kind", [PlanKind.SIX_BIT, PlanKind.TWO_BIT])
+@pytest.mark.parametrize("kind", [PlanKind.SIX_BIT, PlanKind.MIXED])
 def test_curve_of_a_kind_that_is_not_offered_is_none(kind: PlanKind) -> None:
     assert plan_curve(facts(MODEL), pc(), kind) is None
 
