@@ -9,6 +9,7 @@ import numpy.typing as npt
 from runtime.policy.ranked import RankedPolicy
 
 Floats = npt.NDArray[np.float32]
+_Places = npt.NDArray[np.intp]
 MAX_UNIT = 1e12
 
 
@@ -64,7 +65,11 @@ class ExpectedUsePolicy(RankedPolicy):
         self._factors: Floats = np.array(chosen.weights, np.float32) * (1 - self._decays)
         self._follower_weight = chosen.follower_weight
         self._follower_rate = chosen.follower_rate
+        # From so many times on an expert is not new: 1 / (times + 1) is below the rate.
+        self._num_new = 1 / chosen.follower_rate - 1
         self._max_to_learn = num_experts // 2
+        # Its unit grows fastest, so it is the largest of all.
+        self._quickest_pace = int(self._decays.argmin())
         self._units: Floats = np.ones(num_paces, np.float32)
         self._grown: Floats = np.zeros((num_paces, num_experts), np.float32)
         self._row_units: Floats = np.ones(num_experts, np.float32)
@@ -72,10 +77,15 @@ class ExpectedUsePolicy(RankedPolicy):
         # The same bytes in one dimension, where places are found faster.
         self._flat_grown = self._grown.reshape(-1)
         self._flat_followers = self._followers.reshape(-1)
+        # And where single numbers are, which are rounded when they are written.
+        self._row_unit_of = self._row_units.data
         self._first_of_pace = np.arange(num_paces)[:, None] * num_experts
         self._num_seen = [0] * num_experts
         self._absent: Floats = np.full(num_experts, np.inf, np.float32)
-        self._before: list[int] = []
+        self._before: _Places = np.empty(0, np.intp)
+        """What the step before the present one needed, if anything is to be learnt from it."""
+        self._places: _Places | None = None
+        """What the present step needs, as an array, while that is known."""
         self._worths: Floats | None = None
         self._foretold: Foretold | None = None
 
@@ -149,7 +159,7 @@ class ExpectedUsePolicy(RankedPolicy):
             scales = self._factors / self._units
             worths: Floats = np.add.reduce(self._grown * scales[:, None], axis=0)
             if self._needed:
-                needed = list(self._needed)
+                needed = self._needed_places()
                 rates = self._follower_weight / len(needed) / self._row_units.take(needed)
                 followers = self._followers.take(needed, axis=0)
                 followers *= rates[:, None]
@@ -164,41 +174,55 @@ class ExpectedUsePolicy(RankedPolicy):
         self._now = now
         self._step += 1
         self._needed = dict.fromkeys(experts)
+        self._places = None
         self._worths = foretold.worths
         self._lowest = foretold.lowest
         foretold.needs = None
 
     def _begin_step(self) -> None:
         """Learn who followed whom, and let the past fade."""
-        ended = list(self._needed)
-        if self._before and 0 < len(ended) <= self._max_to_learn:
+        ended = self._needed_places()
+        if len(ended) > self._max_to_learn:
+            ended = ended[:0]
+        if len(self._before) and len(ended):
             self._learn(self._before, ended)
-        self._before = ended if len(ended) <= self._max_to_learn else []
+        self._before = ended
+        self._places = None
         self._units /= self._decays
         self._worths = None
-        if self._units.max() > MAX_UNIT:
+        if self._units.item(self._quickest_pace) > MAX_UNIT:
             self._grown /= self._units[:, None]
             self._units[:] = 1
         super()._begin_step()
 
-    def _learn(self, first: list[int], then: list[int]) -> None:
+    def _learn(self, first: _Places, then: _Places) -> None:
         """Move the rows of ``first`` towards what came ``then``; quickly while they are new."""
+        unit_of, num_seen, slowest = self._row_unit_of, self._num_seen, self._follower_rate
         added = []
-        for expert in first:
-            self._num_seen[expert] += 1
-            rate = max(self._follower_rate, 1 / (self._num_seen[expert] + 1))
-            unit = float(self._row_units[expert]) / (1 - rate)
+        for expert in first.tolist():
+            seen = num_seen[expert] + 1
+            num_seen[expert] = seen
+            rate = slowest if seen >= self._num_new else 1 / (seen + 1)
+            unit = unit_of[expert] / (1 - rate)
             if unit > MAX_UNIT:
                 self._followers[expert] /= unit
                 unit = 1.0
-            self._row_units[expert] = unit
+            unit_of[expert] = unit
             added.append(unit * rate)
-        pairs = np.add.outer(np.array(first) * self.num_experts, then)
+        pairs = (first * self.num_experts)[:, None] + then
         gains = np.array(added, np.float32)[:, None]
         self._flat_followers.put(pairs, self._flat_followers.take(pairs) + gains)
 
     def _use(self, experts: list[int]) -> None:
         if self._foretold is not None:
             raise ValueError(f"a step needs {experts} too, which was not foretold")
-        self._flat_grown[self._first_of_pace + np.array(experts)] += self._units[:, None]
+        places = np.array(experts, np.intp)
+        self._places = places if len(experts) == len(self._needed) else None
+        self._flat_grown[self._first_of_pace + places] += self._units[:, None]
         self._worths = None
+
+    def _needed_places(self) -> _Places:
+        """Return what the present step needs, in the order in which it was told."""
+        if self._places is None:
+            self._places = np.array(list(self._needed), np.intp)
+        return self._places
