@@ -23,13 +23,13 @@ def record_bytes_of(text: str, trace: Trace, layer_stride: int) -> Sequence[Laye
     holds for each layer a size, or a list with a size for each expert.
     """
     expected = f"a size, {trace.num_layers} with commas, or a file of sizes, each from 1"
+    parts = [part.strip() for part in text.split(",")]
     if text.removeprefix("-").isdecimal():
         given: list[LayerBytes] = [int(text)] * trace.num_layers
-    elif "," in text and not Path(text).exists():
-        parts = text.split(",")
-        if not all(part.strip().isdecimal() for part in parts):
-            raise invalid("record-bytes", text, expected)
+    elif all(part.isdecimal() for part in parts):
         given = [int(part) for part in parts]
+    elif len(parts) > 1 and not text.endswith(".json"):
+        raise invalid("record-bytes", text, expected)
     else:
         given = _read(Path(text))
     try:

@@ -65,6 +65,8 @@ def test_replay_of_a_doubtful_trace_says_so(
         ["--record-bytes", "-7"],
         ["--record-bytes", "1,2"],
         ["--record-bytes", "1,2,x"],
+        ["--record-bytes", ",".join(["2654208"] * 60)],
+        ["--record-bytes", ",".join(["2654208"] * 60) + ",x"],
         ["--record-bytes", "99999999999999999999"],
     ],
 )
