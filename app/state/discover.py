@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from app.link.client import RuntimeClient
 from app.state.candidate_flow import fitted
 from app.state.curated import CURATED
+from app.state.hub_forecasts import HubForecasts
 from app.state.hub_link import Asked, HubLink
 from app.state.library import LibraryState
 from app.state.session import Session
@@ -68,6 +69,8 @@ class Discover(QObject):
         self.error: ErrorReport | None = None
         """Why the last search failed."""
         self.choice: Choice | None = None
+        self.forecasts = HubForecasts(link, client, session)
+        self.forecasts.changed.connect(self.changed)
         self._settings.changed.connect(self.changed)
         client.opened.connect(self._plan)
         link.lost.connect(self._on_lost)
@@ -100,6 +103,7 @@ class Discover(QObject):
     def allow(self) -> None:
         """Ask hubs from now on."""
         self._settings.change(is_hub_allowed=True)
+        self.forecast()
 
     def search(self, query: str) -> None:
         """Look for models; without words, show the list that came with the program."""
@@ -118,7 +122,13 @@ class Discover(QObject):
             )
         else:
             self._models = CURATED
+            self.forecast()
         self.changed.emit()
+
+    def forecast(self) -> None:
+        """Forecast the models of the list, if hubs may be asked."""
+        if self.is_allowed:
+            self.forecasts.want(self._models, self._endpoint, self.folder)
 
     def choose(self, model_id: str) -> None:
         """Look at a model; does nothing unless hubs may be asked."""
@@ -127,6 +137,7 @@ class Discover(QObject):
         if self._asking is not None:
             self._link.cancel(self._asking)
         self._planning_id = None
+        self.forecasts.give_way()
         endpoint, folder = self._endpoint, self.folder
         self._asking = self._link.ask(
             lambda request_id: DescribeHubModel(
@@ -146,6 +157,7 @@ class Discover(QObject):
         self._searching = None
         if isinstance(event, HubSearched):
             self._models = tuple(event.models)
+            self.forecast()
         elif isinstance(event, CommandFailed):
             self.error = event.error
         self.changed.emit()
@@ -156,6 +168,7 @@ class Discover(QObject):
         if not is_awaited or choice is None:
             return
         self._asking = None
+        self.forecasts.go_on()
         if isinstance(event, HubModelDescribed):
             card = event.card
             can_plan = bool(card.outline_folder)

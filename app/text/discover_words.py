@@ -4,9 +4,10 @@ from app.state.downloads import DownloadItem, DownloadStage
 from app.text.errors import sentence
 from app.text.phrases import DOT, progress_line
 from app.text.translate import tr, trn
-from app.text.units import count, size, weights
+from app.text.units import count, rate_band, size, weights
 from app.text.words import Word
 from runtime.protocol.hub import HubCard, HubFit, HubModel
+from runtime.protocol.values import Forecast
 
 
 class DiscoverWords:
@@ -21,8 +22,8 @@ class DiscoverWords:
     ALLOW_TITLE = Word("Larder has not asked the network for anything")
     ALLOW_TEXT = Word(
         "To search and download, it has to ask a hub of models. It sends the words you search for, "
-        "the names of models you look at and, if you have one, your token there. Nothing else, and "
-        "nothing about your chats. You can turn this off in the settings."
+        "the names of models that are listed here and, if you have one, your token there. Nothing "
+        "else, and nothing about your chats. You can turn this off in the settings."
     )
     ALLOW = Word("Allow searching and downloading")
     CHOOSE_TITLE = Word("Look at a model before it is downloaded")
@@ -82,6 +83,12 @@ def model_facts(model: HubModel) -> str:
         text = trn("{count} download", "{count} downloads", model.num_downloads)
         parts.append(text.format(count=count(model.num_downloads)))
     return DOT.join(parts)
+
+
+def forecast_line(forecast: Forecast) -> str:
+    """For example ``about 19–24 tokens/s here``."""
+    rate = rate_band(forecast.decode_tokens_per_s_low, forecast.decode_tokens_per_s_high)
+    return tr("about {rate} on this PC").format(rate=rate)
 
 
 def card_lines(card: HubCard) -> str:

@@ -1,6 +1,7 @@
 """*Discover*: search a hub, look at a model with its plans, watch downloads."""
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.state.discover import Discover
@@ -97,6 +98,12 @@ class DiscoverView(QWidget):
         view.resume_wanted.connect(self._downloads.resume)
         view.folder_chosen.connect(self.folder_chosen)
 
+    def showEvent(self, event: QShowEvent) -> None:
+        """Forecast the list that is seen first, where that was allowed before."""
+        super().showEvent(event)
+        if self._discover.is_curated and not event.spontaneous():
+            self._discover.forecast()
+
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self.model_view.show_palette(palette)
@@ -140,6 +147,7 @@ class DiscoverView(QWidget):
             card.show_state(
                 is_current=card.model.model_id == current, is_enabled=discover.is_allowed
             )
+            card.show_forecast(discover.forecasts.of(card.model.model_id))
 
     def _show_downloads(self) -> None:
         items = {item.model_id: item for item in self._downloads.items}

@@ -3,10 +3,11 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout
 
-from app.text.discover_words import fit_line, model_facts
+from app.text.discover_words import fit_line, forecast_line, model_facts
 from app.views.pieces import label, set_look
 from app.views.pressable_card import PressableCard
 from runtime.protocol.hub import HubFit, HubModel
+from runtime.protocol.values import Forecast
 
 
 class HubModelCard(PressableCard):
@@ -17,6 +18,8 @@ class HubModelCard(PressableCard):
     def __init__(self, model: HubModel) -> None:
         super().__init__()
         self.model = model
+        self._rate = label("")
+        self._rate.hide()
         facts, fit = model_facts(model), fit_line(model.fit)
         head = QHBoxLayout()
         head.addWidget(label(model.model_id, "heading", is_wrapping=True), 1)
@@ -24,8 +27,17 @@ class HubModelCard(PressableCard):
         self.body.addLayout(head)
         if facts:
             self.body.addWidget(label(facts, "dim", is_wrapping=True))
+        self.body.addWidget(self._rate)
         self.pressed.connect(lambda: self.chosen.emit(model.model_id))
-        self.setAccessibleName(f"{model.model_id}, {fit}, {facts}")
+        self._name = f"{model.model_id}, {fit}, {facts}"
+        self.setAccessibleName(self._name)
+
+    def show_forecast(self, forecast: Forecast | None) -> None:
+        """Show how fast it would answer here; None: not known."""
+        line = forecast_line(forecast) if forecast is not None else ""
+        self._rate.setText(line)
+        self._rate.setVisible(bool(line))
+        self.setAccessibleName(", ".join(filter(None, (self._name, line))))
 
     def show_state(self, *, is_current: bool, is_enabled: bool) -> None:
         """Show whether it is looked at, and whether it can be."""

@@ -1,16 +1,17 @@
 """What a service asks of a hub, each question from beginning to end."""
 
+import concurrent.futures
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from runtime.engine.base import CancelToken
-from runtime.errors import LarderError, report_of
+from runtime.errors import CancelledError, LarderError, report_of
 from runtime.hub.address import hub_address, request_headers
-from runtime.hub.connection import STALL_S, HubConnection
+from runtime.hub.connection import STALL_S, BrokenConnectionError, HubConnection
 from runtime.hub.download import Download, Told
 from runtime.hub.listing import search_hub
 from runtime.hub.outline import OutlineMaker
@@ -23,13 +24,15 @@ from runtime.hub.places import (
     part_folder,
     read_record,
 )
-from runtime.hub.repo import Repo, check_model_id, check_revision, read_repo
+from runtime.hub.repo import Repo, check_model_id, check_revision, is_model_id, read_repo
 from runtime.inspect.files import shown
 from runtime.prepare.disk import free_bytes
 from runtime.prepare.lock import FolderBusyError
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub import HubCard, HubModel
 
+MAX_CONFIG_BYTES = 64 << 10
+_NUM_TOGETHER = 6
 _ACCESS = frozenset({ErrorCode.HUB_MODEL_GATED, ErrorCode.HUB_MODEL_UNUSABLE})
 
 
@@ -77,6 +80,21 @@ class HubDesk:
             is_here=is_here,
             outline_folder=outline,
         )
+
+    def read_configs(
+        self, model_ids: Sequence[str], endpoint: str, cancel: CancelToken
+    ) -> list[str]:
+        """Return the config of each model, empty where it cannot be had.
+
+        Raises ``CancelledError``, and ``LarderError`` if no hub may be asked.
+        """
+        with (
+            self._hub(endpoint, cancel) as hub,
+            concurrent.futures.ThreadPoolExecutor(_NUM_TOGETHER) as pool,
+        ):
+            configs = list(pool.map(lambda each: _config_of(hub, each, cancel), model_ids))
+        cancel.check()
+        return configs
 
     def download(
         self,
@@ -142,6 +160,17 @@ def _repo_of(hub: HubConnection, model_id: str, revision: str = "") -> Repo:
         return read_repo(answer, model_id)
     except ValueError as cause:
         raise hub.invalid(str(cause)) from cause
+
+
+def _config_of(hub: HubConnection, model_id: str, cancel: CancelToken) -> str:
+    """Return the config of a model as it is now; empty if it cannot be had, which is no error."""
+    if cancel.is_cancelled or not is_model_id(model_id):
+        return ""
+    url = hub.file_url(Repo(model_id=model_id, revision="main"), "config.json")
+    try:
+        return hub.read_all(url, MAX_CONFIG_BYTES, model_id).decode()
+    except (BrokenConnectionError, CancelledError, LarderError, UnicodeDecodeError):
+        return ""
 
 
 def _card_of(repo: Repo, root: Path) -> HubCard:

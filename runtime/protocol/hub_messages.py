@@ -24,6 +24,13 @@ class DescribeHubModel(Command):
     endpoint: str = ""
 
 
+class ReadHubConfigs(Command):
+    """Read the configs of some models. Closed by ``HubConfigsRead`` or ``HubCancelled``."""
+
+    model_ids: list[str]
+    endpoint: str = ""
+
+
 class DownloadModel(Command):
     """Download one revision of a model. Closed by ``ModelDownloaded`` or ``DownloadPaused``."""
 
@@ -50,6 +57,12 @@ class HubModelDescribed(Reply):
     """What a model of a hub is."""
 
     card: HubCard
+
+
+class HubConfigsRead(Reply):
+    """The ``config.json`` of each model that was asked for, empty where it cannot be had."""
+
+    configs: list[str]
 
 
 class HubCancelled(Reply):

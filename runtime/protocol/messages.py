@@ -18,9 +18,11 @@ from runtime.protocol.hub_messages import (
     DownloadPaused,
     DownloadProgressed,
     HubCancelled,
+    HubConfigsRead,
     HubModelDescribed,
     HubSearched,
     ModelDownloaded,
+    ReadHubConfigs,
     SearchHub,
 )
 from runtime.protocol.machine import MachineReport
@@ -34,7 +36,7 @@ from runtime.protocol.update_messages import (
     UpdateChecked,
     UpdateFetched,
 )
-from runtime.protocol.values import Budgets, WeightFormat
+from runtime.protocol.values import Budgets, Forecast, WeightFormat
 
 
 class OpenSession(Command):
@@ -78,6 +80,17 @@ class PlanBudgets(Command):
     kind: PlanKind
     context_tokens: int = 0
     """As in ``PlanModel``."""
+
+
+class ForecastModels(Command):
+    """Forecast models of which only configs are known. Closed by ``ModelsForecast``."""
+
+    configs: list[str]
+    """Each a whole ``config.json``."""
+    folder: str
+    """Where the models would lie."""
+    budgets: Budgets = Budgets()
+    context_tokens: int = 0
 
 
 class PrepareModel(Command):
@@ -218,6 +231,12 @@ class BudgetsPlanned(Reply):
     """What the kind of plan would do; None where the folder has no such plan."""
 
     curve: BudgetCurve | None
+
+
+class ModelsForecast(Reply):
+    """For each config the forecast of the plan that would be recommended, None if there is none."""
+
+    forecasts: list[Forecast | None]
 
 
 class PrepareProgressed(Reply):
@@ -378,6 +397,7 @@ AnyCommand = (
     | WeighModel
     | PlanModel
     | PlanBudgets
+    | ForecastModels
     | PrepareModel
     | LoadModel
     | StartGeneration
@@ -388,6 +408,7 @@ AnyCommand = (
     | SetBudgets
     | SearchHub
     | DescribeHubModel
+    | ReadHubConfigs
     | DownloadModel
     | DiscardDownload
     | CheckForUpdate
@@ -405,6 +426,7 @@ AnyEvent = (
     | ModelWeighed
     | ModelPlanned
     | BudgetsPlanned
+    | ModelsForecast
     | PrepareProgressed
     | ModelPrepared
     | PrepareCancelled
@@ -423,6 +445,7 @@ AnyEvent = (
     | BudgetsSet
     | HubSearched
     | HubModelDescribed
+    | HubConfigsRead
     | HubCancelled
     | DownloadProgressed
     | ModelDownloaded
@@ -447,6 +470,7 @@ ClosingEvent = (
     | ModelWeighed
     | ModelPlanned
     | BudgetsPlanned
+    | ModelsForecast
     | ModelPrepared
     | PrepareCancelled
     | ModelLoaded
@@ -460,6 +484,7 @@ ClosingEvent = (
     | BudgetsSet
     | HubSearched
     | HubModelDescribed
+    | HubConfigsRead
     | HubCancelled
     | ModelDownloaded
     | DownloadPaused

@@ -5,10 +5,12 @@ from runtime.protocol.messages import (
     BudgetsPlanned,
     CountTokens,
     DescribeMachine,
+    ForecastModels,
     InspectModel,
     MachineDescribed,
     ModelInspected,
     ModelPlanned,
+    ModelsForecast,
     ModelWeighed,
     PlanBudgets,
     PlanModel,
@@ -25,7 +27,14 @@ from runtime.service.requests import Request
 from runtime.service.worker import Job, Worker
 
 Question = (
-    InspectModel | WeighModel | PlanModel | PlanBudgets | DescribeMachine | CountTokens | SetBudgets
+    InspectModel
+    | WeighModel
+    | PlanModel
+    | PlanBudgets
+    | ForecastModels
+    | DescribeMachine
+    | CountTokens
+    | SetBudgets
 )
 
 
@@ -96,6 +105,15 @@ class Desk:
                     self._room.held_vram(),
                 )
                 request.close(BudgetsPlanned(request_id=request_id, curve=curve))
+            case ForecastModels():
+                forecasts = self._planning.forecast(
+                    question.configs,
+                    question.folder,
+                    question.budgets,
+                    question.context_tokens,
+                    self._room.held_vram(),
+                )
+                request.close(ModelsForecast(request_id=request_id, forecasts=forecasts))
             case DescribeMachine():
                 machine = self._planning.describe(
                     question.folders, is_thorough=question.is_thorough

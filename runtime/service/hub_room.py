@@ -13,9 +13,11 @@ from runtime.protocol.hub_messages import (
     DownloadPaused,
     DownloadProgressed,
     HubCancelled,
+    HubConfigsRead,
     HubModelDescribed,
     HubSearched,
     ModelDownloaded,
+    ReadHubConfigs,
     SearchHub,
 )
 from runtime.protocol.update_messages import (
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from runtime.hub.download import Fetched
 
 ProgramQuestion = CheckForUpdate | FetchUpdate | FetchEngine
-HubQuestion = SearchHub | DescribeHubModel | DownloadModel | DiscardDownload
+Asking = SearchHub | DescribeHubModel | ReadHubConfigs
+HubQuestion = Asking | DownloadModel | DiscardDownload
 
 
 class HubRoom:
@@ -56,14 +59,14 @@ class HubRoom:
 
         def work() -> None:
             match question:
-                case SearchHub() | DescribeHubModel():
+                case SearchHub() | DescribeHubModel() | ReadHubConfigs():
                     self._answer(request, question)
                 case DownloadModel():
                     self._download(request, question)
                 case DiscardDownload():
                     self._discard(request, question)
 
-        worker = self._worker(is_question=isinstance(question, SearchHub | DescribeHubModel))
+        worker = self._worker(is_question=isinstance(question, Asking))
         worker.submit(lambda: run_guarded(work, request.fail, self._error_log))
 
     def start_update(self, request: Request, question: ProgramQuestion) -> None:
@@ -105,7 +108,7 @@ class HubRoom:
 
         return HubDesk(self._cache)
 
-    def _answer(self, request: Request, question: SearchHub | DescribeHubModel) -> None:
+    def _answer(self, request: Request, question: Asking) -> None:
         request_id = request.request_id
         try:
             request.cancel.check()
@@ -114,6 +117,12 @@ class HubRoom:
                     question.query, question.endpoint, question.folder, request.cancel
                 )
                 request.close(HubSearched(request_id=request_id, models=models))
+                return
+            if isinstance(question, ReadHubConfigs):
+                configs = self._desk().read_configs(
+                    question.model_ids, question.endpoint, request.cancel
+                )
+                request.close(HubConfigsRead(request_id=request_id, configs=configs))
                 return
             card = self._desk().describe(
                 question.model_id, question.endpoint, question.folder, request.cancel

@@ -14,12 +14,13 @@ from runtime.hardware.past_runs import PastRuns
 from runtime.hardware.power import EnergyMeter
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
+from runtime.inspect.outlook import outlook
 from runtime.plan.planner import plan_curve, plan_model
 from runtime.plan.recommendation import recommend
 from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import BudgetCurve, PlanKind
-from runtime.protocol.values import Budgets
+from runtime.protocol.values import Budgets, Forecast
 from runtime.service.drive_rates import DriveRates
 from runtime.service.measuring import forget_other_machine, kernels_name, measure_ram
 from runtime.service.planning import Planned
@@ -104,6 +105,24 @@ class LocalPlanning:
         )
         return _Known(facts, machine, self._past_runs.read(report.fingerprint))
 
+    def forecast(
+        self,
+        configs: Sequence[str],
+        folder: str,
+        budgets: Budgets,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> list[Forecast | None]:
+        """Return what models would do on what is there now, by their configs alone."""
+        # Measured with reads of the usual size: each model's own would take seconds the first time.
+        machine = with_held(
+            self._describe([folder, self._places.usual], 0), own_ram_bytes(), held_vram or {}
+        )
+        return [
+            _forecast(outlook(config, folder), machine, budgets, context_tokens)
+            for config in configs
+        ]
+
     def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return what this PC has; the first time, its memory and drives are measured.
 
@@ -146,6 +165,15 @@ class LocalPlanning:
             return inspection
         report = msgspec.structs.replace(report, prepared=[*report.prepared, *elsewhere])
         return dataclasses.replace(inspection, report=report)
+
+
+def _forecast(
+    facts: ModelFacts | None, machine: MachineReport, budgets: Budgets, context_tokens: int
+) -> Forecast | None:
+    """Return the forecast of the plan that is recommended, None if none is known or can be."""
+    plans = [] if facts is None else plan_model(facts, machine, budgets, context_tokens)
+    kind = recommend(plans)
+    return next((plan.forecast for plan in plans if plan.kind is kind), None)
 
 
 def own_ram_bytes() -> int:

@@ -7,7 +7,7 @@ from typing import Protocol
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
-from runtime.protocol.values import Budgets
+from runtime.protocol.values import Budgets, Forecast
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,6 +49,19 @@ class Planning(Protocol):
         held_vram: Mapping[str, int] | None = None,
     ) -> BudgetCurve | None:
         """Return what a kind of plan would do under a grid of budgets; None if there is none."""
+
+    def forecast(
+        self,
+        configs: Sequence[str],
+        folder: str,
+        budgets: Budgets,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> list[Forecast | None]:
+        """Return for configs what their models would do if they lay in a folder, None if unknown.
+
+        Of each the recommended plan counts; the other arguments are those of ``plan``.
+        """
 
     def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return what this PC has, and the drives of these folders.

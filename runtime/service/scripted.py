@@ -13,7 +13,7 @@ from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, Machi
 from runtime.protocol.messages import PrepareModel
 from runtime.protocol.model import ModelReport, PreparedCopy
 from runtime.protocol.plan import BudgetCurve, PlanKind
-from runtime.protocol.values import Budgets, WeightFormat
+from runtime.protocol.values import Budgets, Forecast, WeightFormat
 from runtime.service.planning import Planned
 from runtime.service.preparing import PrepareReport, PrepareStoppedError
 from runtime.service.scripted_plans import (
@@ -105,6 +105,19 @@ class ScriptedPlanning:
     ) -> BudgetCurve | None:
         """Return nothing: made-up plans come at once."""
         return None
+
+    def forecast(
+        self,
+        configs: Sequence[str],
+        folder: str,
+        budgets: Budgets,
+        context_tokens: int,
+        held_vram: Mapping[str, int] | None = None,
+    ) -> list[Forecast | None]:
+        """Return for each config that is there what the most exact plan says."""
+        report = self.inspect(folder)
+        plan = make_plan(self._script, report, PlanKind.EXACT, budgets, context_tokens)
+        return [plan.forecast if config else None for config in configs]
 
     def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return a machine with 16 GiB of RAM and the accelerator of the script."""

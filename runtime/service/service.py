@@ -11,6 +11,7 @@ from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
     DownloadModel,
+    ReadHubConfigs,
     SearchHub,
 )
 from runtime.protocol.messages import (
@@ -20,6 +21,7 @@ from runtime.protocol.messages import (
     CountTokens,
     DescribeMachine,
     FindModels,
+    ForecastModels,
     InspectModel,
     LoadModel,
     OpenSession,
@@ -157,7 +159,13 @@ class Service:
                 self._prepare_room.start(request, command)
             case FindModels():
                 self._search_room.start(request, command)
-            case SearchHub() | DescribeHubModel() | DownloadModel() | DiscardDownload():
+            case (
+                SearchHub()
+                | DescribeHubModel()
+                | ReadHubConfigs()
+                | DownloadModel()
+                | DiscardDownload()
+            ):
                 self._hub_room.start(request, command)
             case CheckForUpdate() | FetchUpdate() | FetchEngine():
                 self._hub_room.start_update(request, command)
@@ -170,6 +178,7 @@ class Service:
                 | WeighModel()
                 | PlanModel()
                 | PlanBudgets()
+                | ForecastModels()
                 | DescribeMachine()
                 | CountTokens()
             ):

@@ -21,9 +21,11 @@ from runtime.protocol.hub_messages import (
     DownloadPaused,
     DownloadProgressed,
     HubCancelled,
+    HubConfigsRead,
     HubModelDescribed,
     HubSearched,
     ModelDownloaded,
+    ReadHubConfigs,
     SearchHub,
 )
 from runtime.protocol.machine import (
@@ -47,6 +49,7 @@ from runtime.protocol.messages import (
     CountTokens,
     DescribeMachine,
     FindModels,
+    ForecastModels,
     GenerationCancelled,
     GenerationFinished,
     GenerationStarted,
@@ -60,6 +63,7 @@ from runtime.protocol.messages import (
     ModelLoaded,
     ModelPlanned,
     ModelPrepared,
+    ModelsForecast,
     ModelsFound,
     ModelsSearched,
     ModelWeighed,
@@ -319,6 +323,9 @@ COMMANDS: list[AnyCommand] = [
     WeighModel(request_id=13, folder="/models/a"),
     PlanModel(request_id=3, folder="/models/a", budgets=_BUDGETS, context_tokens=4096),
     PlanBudgets(request_id=3, folder="/models/a", kind=PlanKind.EXACT, context_tokens=4096),
+    ForecastModels(
+        request_id=18, configs=["{}"], folder="/models", budgets=_BUDGETS, context_tokens=4096
+    ),
     PrepareModel(
         request_id=4,
         folder="/models/a",
@@ -336,6 +343,7 @@ COMMANDS: list[AnyCommand] = [
     SetBudgets(request_id=11, budgets=_BUDGETS),
     SearchHub(request_id=14, query="moe", endpoint="https://hub.example", folder="/models"),
     DescribeHubModel(request_id=15, model_id="a/b", folder="/models"),
+    ReadHubConfigs(request_id=19, model_ids=["a/b"], endpoint="https://hub.example"),
     DownloadModel(request_id=16, model_id="a/b", revision="0" * 40, folder="/models"),
     DiscardDownload(request_id=17, model_id="a/b", folder="/models"),
     CheckForUpdate(
@@ -409,6 +417,8 @@ EVENTS: list[AnyEvent] = [
         ),
     ),
     BudgetsPlanned(request_id=3, curve=None),
+    ModelsForecast(request_id=18, forecasts=[_PLAN.forecast, None]),
+    HubConfigsRead(request_id=19, configs=["{}", ""]),
     PrepareProgressed(request_id=4, done_bytes=1, total_bytes=2, bytes_per_s=0.5),
     ModelPrepared(
         request_id=4, folder="/prepared", expert_format=WeightFormat.Q8_G32, size_bytes=9

@@ -123,7 +123,7 @@ class FakeHub:
             self._describe(request, path.removeprefix("/api/models/").partition("/revision/")[0])
         elif path.startswith("/updates/") and self.files is not None:
             self._plain(request, self.files / path.removeprefix("/updates/"))
-        elif match := re.fullmatch(r"/(cdn/)?(.+)/resolve/([0-9a-f]+)/(.+)", path):
+        elif match := re.fullmatch(r"/(cdn/)?(.+)/resolve/([0-9a-f]+|main)/(.+)", path):
             self._resolve(request, match[2], match[3], match[4], is_far=bool(match[1]))
         else:
             _send(request, 404, b"{}")
@@ -164,7 +164,11 @@ class FakeHub:
         is_far: bool,
     ) -> None:
         model = self.models.get(model_id)
-        if model is None or commit != model.commit or not (model.folder / name).is_file():
+        if (
+            model is None
+            or commit not in (model.commit, "main")
+            or not (model.folder / name).is_file()
+        ):
             _send(request, 404, b"")
         elif model.is_closed:
             _send(request, 403, b"", {"X-Error-Code": "GatedRepo"})

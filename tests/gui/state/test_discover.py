@@ -224,8 +224,9 @@ def test_runtime_that_ends_is_told_and_started_again(stage: Stage) -> None:
     assert stage.discover.error == error
     assert stage.choice.error == error
     assert not stage.discover.is_searching
+    num_starts = stage.hub.num_starts
     stage.discover.search("moe")
-    assert stage.hub.num_starts == 1
+    assert stage.hub.num_starts == num_starts + 1
     stage.hub.open()
     assert stage.hub.count(SearchHub) == 2
     stage.hub.answer(HubSearched(request_id=stage.hub.last(SearchHub).request_id, models=[]))

@@ -29,12 +29,20 @@ from runtime.protocol.hub_messages import (
     DownloadModel,
     DownloadPaused,
     DownloadProgressed,
+    HubConfigsRead,
     HubModelDescribed,
     HubSearched,
     ModelDownloaded,
+    ReadHubConfigs,
     SearchHub,
 )
-from runtime.protocol.messages import CommandFailed, ModelPlanned, PlanModel
+from runtime.protocol.messages import (
+    CommandFailed,
+    ForecastModels,
+    ModelPlanned,
+    ModelsForecast,
+    PlanModel,
+)
 from runtime.protocol.plan import PlanKind
 from tests.gui.text.test_units import plain
 from tests.support.fake_client import FakeClient
@@ -133,6 +141,27 @@ def test_nothing_is_asked_before_a_person_allows_it(page: Page) -> None:
     page.allow()
     assert page.view.search.isEnabled()
     assert DiscoverWords.CHOOSE_TITLE in shown(page.view)
+
+
+def test_listed_models_tell_how_fast_they_would_answer_before_they_are_pressed(
+    page: Page,
+) -> None:
+    page.allow()
+    assert page.hub.last(ReadHubConfigs).model_ids == [each.model_id for each in CURATED]
+    configs = ["{}", *[""] * (len(CURATED) - 1)]
+    request_id = page.hub.last(ReadHubConfigs).request_id
+    page.hub.answer(HubConfigsRead(request_id=request_id, configs=configs))
+    assert "about" not in shown(page.view)
+    request_id = page.client.last(ForecastModels).request_id
+    page.client.answer(ModelsForecast(request_id=request_id, forecasts=[some_forecast()]))
+    first, second = page.view.model_cards[:2]
+    assert "about 19–24 tokens/s on this PC" in shown(first)
+    assert "19–24" in first.accessibleName()
+    assert "tokens/s" not in shown(second) + second.accessibleName()
+    assert page.hub.count(DescribeHubModel) == 0
+    page.view.hide()
+    page.view.show()
+    assert page.client.count(ForecastModels) == 2
 
 
 def test_search_lists_what_the_hub_has(page: Page, qtbot: QtBot) -> None:

@@ -10,10 +10,11 @@ from runtime.engine.base import CancelToken
 from runtime.errors import CancelledError, LarderError
 from runtime.hub import outline as outline_module
 from runtime.hub.address import hub_address
-from runtime.hub.desk import HubDesk
+from runtime.hub.desk import MAX_CONFIG_BYTES, HubDesk
 from runtime.hub.listing import read_listed
 from runtime.hub.repo import read_repo
 from runtime.inspect.folder import inspect_folder
+from runtime.inspect.outlook import outlook
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub import HubCard, HubFit
 from tests.support.fake_hub import COMMIT, FakeHub, Fault, moe_facts
@@ -77,6 +78,34 @@ def test_search_takes_nothing_on_trust() -> None:
     assert model is not None
     assert (model.num_parameters, model.size_bytes, model.num_downloads) == (0, 0, 0)
     assert model.fit is HubFit.UNKNOWN
+
+
+def test_configs_are_read_in_their_order_and_empty_where_they_cannot_be_had(
+    desk: HubDesk, hub: FakeHub, published: Path, tmp_path: Path
+) -> None:
+    hub.add("maker/closed", published).is_closed = True
+    hub.add("maker/empty", tmp_path)
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "config.json").write_bytes(b"\xff")
+    hub.add("maker/odd", tmp_path / "odd")
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large" / "config.json").write_bytes(b" " * (MAX_CONFIG_BYTES + 1))
+    hub.add("maker/large", tmp_path / "large")
+    asked = ["maker/closed", MODEL, "../x", "maker/odd", "maker/empty", "maker/large", "a/gone"]
+    configs = desk.read_configs(asked, hub.address, CancelToken())
+    assert configs == ["", (published / "config.json").read_text(), "", "", "", "", ""]
+    assert outlook(configs[1], "/models/a") is not None
+    assert [path for path, _, _ in hub.requests if "safetensors" in path] == []
+
+
+def test_configs_that_are_not_wanted_any_more_are_not_asked_for(
+    desk: HubDesk, hub: FakeHub
+) -> None:
+    token = CancelToken()
+    token.cancel()
+    with pytest.raises(CancelledError):
+        desk.read_configs([MODEL], hub.address, token)
+    assert hub.requests == []
 
 
 def test_describe_outline_says_what_the_model_itself_will_say(

@@ -17,12 +17,19 @@ from runtime.protocol.hub_messages import (
     DownloadPaused,
     DownloadProgressed,
     HubCancelled,
+    HubConfigsRead,
     HubModelDescribed,
     HubSearched,
     ModelDownloaded,
+    ReadHubConfigs,
     SearchHub,
 )
-from runtime.protocol.messages import CancelRequest, CommandFailed
+from runtime.protocol.messages import (
+    CancelRequest,
+    CommandFailed,
+    ForecastModels,
+    ModelsForecast,
+)
 from tests.support.checkpoint_folders import TinyModel, write_checkpoint
 from tests.support.fake_hub import COMMIT, FakeHub, Fault, fake_hub, moe_facts
 from tests.support.scripted import ScriptedService
@@ -68,6 +75,20 @@ def test_hub_questions_are_closed_by_their_answers(
     done = scripted.wait_for(ModelDownloaded)
     assert (Path(done.folder) / SHARD).stat().st_size < done.size_bytes
     assert any(isinstance(event, DownloadProgressed) for event in scripted.events)
+
+
+def test_configs_of_a_hub_are_forecast_by_the_desk(
+    scripted: ScriptedService, hub: FakeHub, tmp_path: Path
+) -> None:
+    asked = ReadHubConfigs(request_id=1, model_ids=[MODEL, "a/gone"], endpoint=hub.address)
+    scripted.service.handle(asked)
+    read = scripted.wait_for(HubConfigsRead)
+    assert (bool(read.configs[0]), read.configs[1]) == (True, "")
+    folder = str(tmp_path)
+    scripted.service.handle(ForecastModels(request_id=2, configs=read.configs, folder=folder))
+    found, missing = scripted.wait_for(ModelsForecast).forecasts
+    assert found is not None
+    assert missing is None
 
 
 def test_hub_question_that_waits_is_cancelled_unasked(

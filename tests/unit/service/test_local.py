@@ -145,6 +145,19 @@ def test_planning_of_a_model_has_plans_and_a_recommendation(house: House) -> Non
     assert house.planning.inspect(str(house.model)) == planned.report
 
 
+def test_forecast_by_a_config_is_that_of_the_model_itself(house: House) -> None:
+    config = (house.model / "config.json").read_text()
+    planned = house.planning.plan(str(house.model), Budgets(), 256)
+    expected = next(plan for plan in planned.plans if plan.kind is planned.recommended).forecast
+    found, unknown = house.planning.forecast([config, "{}"], str(house.model), Budgets(), 256)
+    assert unknown is None
+    assert found is not None
+    assert expected is not None
+    assert found.decode_tokens_per_s_high == pytest.approx(
+        expected.decode_tokens_per_s_high, rel=0.05
+    )
+
+
 def test_planning_of_a_folder_without_a_model_has_its_problem_and_no_plans(
     house: House, tmp_path: Path
 ) -> None:

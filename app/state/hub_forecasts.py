@@ -1,0 +1,121 @@
+"""How fast the models of a list would answer here, told before any of them is looked at."""
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QObject, Signal
+
+from app.link.client import RuntimeClient
+from app.state.candidate_flow import fitted
+from app.state.hub_link import Asked, HubLink
+from app.state.session import Session
+from runtime.protocol.hub import HubFit, HubModel
+from runtime.protocol.hub_messages import HubConfigsRead, ReadHubConfigs
+from runtime.protocol.messages import ForecastModels, ModelsForecast, Reply
+from runtime.protocol.values import Forecast
+
+MAX_MODELS = 24
+"""Of a list; a person who wants to know of others looks at them or searches for them."""
+_RUNNABLE = frozenset({HubFit.FITS, HubFit.NO_ROOM, HubFit.DENSE})
+
+
+class HubForecasts(QObject):
+    """Reads the configs of listed models, a kilobyte each, and has them planned for this PC.
+
+    A list for which the hub does not answer simply has none. Threads: window thread.
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self,
+        link: HubLink,
+        client: RuntimeClient,
+        session: Session,
+    ) -> None:
+        super().__init__(link)
+        self._link = link
+        self._client = client
+        self._session = session
+        self._configs: dict[str, str] = {}
+        """What was read in the life of this window; empty where there was none to be had."""
+        self._wanted: list[str] = []
+        self._endpoint = self._folder = ""
+        self._reading: Asked | None = None
+        self._request_id: int | None = None
+        self._forecasts: dict[str, Forecast] = {}
+        client.opened.connect(self._forecast)
+        link.lost.connect(self._on_lost)
+
+    def of(self, model_id: str) -> Forecast | None:
+        """Return what is forecast of a model; None while, or where, that is not known."""
+        return self._forecasts.get(model_id)
+
+    def want(self, models: Sequence[HubModel], endpoint: str, folder: str) -> None:
+        """Forecast the first models of a list that could run, as if they lay below a folder."""
+        self.give_way()
+        if endpoint != self._endpoint:
+            self._configs.clear()
+        runnable = [model.model_id for model in models if model.fit in _RUNNABLE]
+        self._wanted, self._endpoint, self._folder = runnable[:MAX_MODELS], endpoint, folder
+        self._forecasts = {}
+        self.go_on()
+
+    def give_way(self) -> None:
+        """Let another question to the hub go first."""
+        if self._reading is not None:
+            self._link.cancel(self._reading)
+            self._reading = None
+
+    def go_on(self) -> None:
+        """Read what is not known yet, then forecast."""
+        missing = [each for each in self._wanted if each not in self._configs]
+        if self._reading is not None:
+            return
+        if not missing:
+            self._forecast()
+            return
+        endpoint = self._endpoint
+
+        def on_read(event: Reply) -> None:
+            if self._reading is None or event.request_id != self._reading.request_id:
+                return
+            self._reading = None
+            if isinstance(event, HubConfigsRead):
+                self._configs.update(zip(missing, event.configs, strict=True))
+                self._forecast()
+
+        self._reading = self._link.ask(
+            lambda request_id: ReadHubConfigs(
+                request_id=request_id, model_ids=missing, endpoint=endpoint
+            ),
+            on_read,
+        )
+
+    def _forecast(self) -> None:
+        """Ask the runtime that knows what the loaded model holds."""
+        known = [each for each in self._wanted if self._configs.get(each)]
+        if not known:
+            return
+        limits = fitted(self._session.budgets.limits(), None)
+        configs, folder = [self._configs[each] for each in known], self._folder
+
+        def on_forecast(event: Reply) -> None:
+            if event.request_id != self._request_id or not isinstance(event, ModelsForecast):
+                return
+            found = zip(known, event.forecasts, strict=True)
+            self._forecasts = {each: forecast for each, forecast in found if forecast is not None}
+            self.changed.emit()
+
+        self._request_id = self._client.send(
+            lambda request_id: ForecastModels(
+                request_id=request_id,
+                configs=configs,
+                folder=folder,
+                budgets=limits.budgets,
+                context_tokens=limits.context_tokens,
+            ),
+            on_forecast,
+        )
+
+    def _on_lost(self, _: object) -> None:
+        self._reading = None
