@@ -22,6 +22,7 @@ from PySide6.QtWidgets import QApplication  # noqa: E402
 from app.main import Program, StartOptions, make_application  # noqa: E402
 from app.state.settings import ThemeChoice  # noqa: E402
 from app.state.stages import Stage  # noqa: E402
+from app.views.models_view import ModelsView  # noqa: E402
 from app.views.rail import Page  # noqa: E402
 from runtime.protocol.chat import SamplingSettings  # noqa: E402
 from runtime.protocol.plan import PlanKind  # noqa: E402
@@ -126,6 +127,10 @@ def main() -> None:
             application, lambda: bool(program.session.candidate and program.session.candidate.plans)
         )
         picture(application, program, Page.MODELS, Page.MODELS.value)
+        models = program.window.page(Page.MODELS)
+        assert isinstance(models, ModelsView)
+        models.show_discover()
+        picture(application, program, Page.MODELS, "discover")
         picture(application, program, Page.SETTINGS, Page.SETTINGS.value)
         picture_monitor(application, program)
         program.window.close()

@@ -8,10 +8,9 @@ from app.link.client import RuntimeClient
 from app.state.candidate_flow import fitted
 from app.state.hub_link import Asked, HubLink
 from app.state.session import Session
-from runtime.protocol.hub import HubFit, HubModel
+from runtime.protocol.hub import HubFit, HubModel, HubOutlook
 from runtime.protocol.hub_messages import HubConfigsRead, ReadHubConfigs
 from runtime.protocol.messages import ForecastModels, ModelsForecast, Reply
-from runtime.protocol.values import Forecast
 
 MAX_MODELS = 24
 """Of a list; a person who wants to know of others looks at them or searches for them."""
@@ -42,11 +41,11 @@ class HubForecasts(QObject):
         self._endpoint = self._folder = ""
         self._reading: Asked | None = None
         self._request_id: int | None = None
-        self._forecasts: dict[str, Forecast] = {}
+        self._forecasts: dict[str, HubOutlook] = {}
         client.opened.connect(self._forecast)
         link.lost.connect(self._on_lost)
 
-    def of(self, model_id: str) -> Forecast | None:
+    def of(self, model_id: str) -> HubOutlook | None:
         """Return what is forecast of a model; None while, or where, that is not known."""
         return self._forecasts.get(model_id)
 
@@ -102,8 +101,7 @@ class HubForecasts(QObject):
         def on_forecast(event: Reply) -> None:
             if event.request_id != self._request_id or not isinstance(event, ModelsForecast):
                 return
-            found = zip(known, event.forecasts, strict=True)
-            self._forecasts = {each: forecast for each, forecast in found if forecast is not None}
+            self._forecasts = dict(zip(known, event.forecasts, strict=True))
             self.changed.emit()
 
         self._request_id = self._client.send(

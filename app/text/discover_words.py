@@ -6,8 +6,7 @@ from app.text.phrases import DOT, progress_line
 from app.text.translate import tr, trn
 from app.text.units import count, rate_band, size, weights
 from app.text.words import Word
-from runtime.protocol.hub import HubCard, HubFit, HubModel
-from runtime.protocol.values import Forecast
+from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook
 
 
 class DiscoverWords:
@@ -45,6 +44,7 @@ class DiscoverWords:
     REMOVE = Word("Cancel and delete what came")
     CLEAR = Word("Take off the list")
     LOOK_AT = Word("Look at it")
+    TOO_LARGE = Word("needs more memory than this PC has")
     NO_ROOM = Word("There is not enough room for it on its drive.")
     HUB = Word("Models from a hub")
     HUB_ALLOWED = Word("Search and download models over the network")
@@ -85,8 +85,11 @@ def model_facts(model: HubModel) -> str:
     return DOT.join(parts)
 
 
-def forecast_line(forecast: Forecast) -> str:
-    """For example ``about 19–24 tokens/s here``."""
+def forecast_line(outlook: HubOutlook) -> str:
+    """For example ``about 19–24 tokens/s on this PC``; empty where that is not known."""
+    forecast = outlook.forecast
+    if forecast is None:
+        return DiscoverWords.TOO_LARGE if outlook.is_too_large else ""
     rate = rate_band(forecast.decode_tokens_per_s_low, forecast.decode_tokens_per_s_high)
     return tr("about {rate} on this PC").format(rate=rate)
 

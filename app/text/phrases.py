@@ -236,10 +236,10 @@ def variant_of(index: int, number: int) -> str:
     return f"{index + 1}/{number}"
 
 
-def library_summary(num_folders: int, num_bytes: int) -> str:
-    """For example ``3 folders · 71 GiB``."""
-    folders = trn("{count} folder", "{count} folders", num_folders)
-    return DOT.join((folders.format(count=count(num_folders)), size(num_bytes)))
+def library_summary(num_models: int, num_bytes: int) -> str:
+    """For example ``3 models · 71 GiB``."""
+    models = trn("{count} model", "{count} models", num_models)
+    return DOT.join((models.format(count=count(num_models)), size(num_bytes)))
 
 
 def measured(tokens_per_s: float) -> str:

@@ -2,7 +2,7 @@
 
 import sys
 
-from PySide6.QtCore import QLibraryInfo, Signal
+from PySide6.QtCore import QLibraryInfo, Qt, Signal
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QListWidget, QPlainTextEdit
 
 from app.state.licences import Component, all_components, licence_text, version
@@ -38,6 +38,8 @@ class AboutCard(Card):
         self.parts = QListWidget()
         self.parts.setAccessibleName(AboutWords.PARTS)
         self.parts.setFixedHeight(PARTS_HEIGHT)
+        self.parts.setWordWrap(True)
+        self.parts.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.parts.currentRowChanged.connect(self._on_part_chosen)
         self.licence = QPlainTextEdit()
         self.licence.setReadOnly(True)

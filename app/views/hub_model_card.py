@@ -6,8 +6,7 @@ from PySide6.QtWidgets import QHBoxLayout
 from app.text.discover_words import fit_line, forecast_line, model_facts
 from app.views.pieces import label, set_look
 from app.views.pressable_card import PressableCard
-from runtime.protocol.hub import HubFit, HubModel
-from runtime.protocol.values import Forecast
+from runtime.protocol.hub import HubFit, HubModel, HubOutlook
 
 
 class HubModelCard(PressableCard):
@@ -32,9 +31,9 @@ class HubModelCard(PressableCard):
         self._name = f"{model.model_id}, {fit}, {facts}"
         self.setAccessibleName(self._name)
 
-    def show_forecast(self, forecast: Forecast | None) -> None:
+    def show_forecast(self, outlook: HubOutlook | None) -> None:
         """Show how fast it would answer here; None: not known."""
-        line = forecast_line(forecast) if forecast is not None else ""
+        line = forecast_line(outlook) if outlook is not None else ""
         self._rate.setText(line)
         self._rate.setVisible(bool(line))
         self.setAccessibleName(", ".join(filter(None, (self._name, line))))

@@ -3,7 +3,7 @@
 import enum
 
 from runtime.protocol.errors import ErrorReport
-from runtime.protocol.values import Value
+from runtime.protocol.values import Forecast, Value
 
 
 class HubFit(enum.StrEnum):
@@ -36,6 +36,14 @@ class HubModel(Value):
     """Of the weights, by their number and types."""
     num_downloads: int = 0
     num_likes: int = 0
+
+
+class HubOutlook(Value):
+    """How a listed model would do on this PC; nothing is set where that is not known."""
+
+    forecast: Forecast | None = None
+    is_too_large: bool = False
+    """No plan fits into the memory, whatever stays on the drive."""
 
 
 class HubCard(Value):

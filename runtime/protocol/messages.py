@@ -10,6 +10,7 @@ from runtime.protocol.base import Reply as Reply  # noqa: PLC0414 - told on
 from runtime.protocol.chat import ChatMessage, FinishReason, GenerationStats, SamplingSettings
 from runtime.protocol.engine_messages import EngineFetched, FetchEngine
 from runtime.protocol.errors import ErrorReport
+from runtime.protocol.hub import HubOutlook
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
@@ -36,7 +37,7 @@ from runtime.protocol.update_messages import (
     UpdateChecked,
     UpdateFetched,
 )
-from runtime.protocol.values import Budgets, Forecast, WeightFormat
+from runtime.protocol.values import Budgets, WeightFormat
 
 
 class OpenSession(Command):
@@ -234,9 +235,9 @@ class BudgetsPlanned(Reply):
 
 
 class ModelsForecast(Reply):
-    """For each config the forecast of the plan that would be recommended, None if there is none."""
+    """For each config how its model would do by the plan that would be recommended."""
 
-    forecasts: list[Forecast | None]
+    forecasts: list[HubOutlook]
 
 
 class PrepareProgressed(Reply):

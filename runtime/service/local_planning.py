@@ -17,10 +17,11 @@ from runtime.inspect.inspection import Inspection
 from runtime.inspect.outlook import outlook
 from runtime.plan.planner import plan_curve, plan_model
 from runtime.plan.recommendation import recommend
+from runtime.protocol.hub import HubOutlook
 from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import BudgetCurve, PlanKind
-from runtime.protocol.values import Budgets, Forecast
+from runtime.protocol.values import Budgets
 from runtime.service.drive_rates import DriveRates
 from runtime.service.measuring import forget_other_machine, kernels_name, measure_ram
 from runtime.service.planning import Planned
@@ -112,7 +113,7 @@ class LocalPlanning:
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
-    ) -> list[Forecast | None]:
+    ) -> list[HubOutlook]:
         """Return what models would do on what is there now, by their configs alone."""
         # Measured with reads of the usual size: each model's own would take seconds the first time.
         machine = with_held(
@@ -169,11 +170,14 @@ class LocalPlanning:
 
 def _forecast(
     facts: ModelFacts | None, machine: MachineReport, budgets: Budgets, context_tokens: int
-) -> Forecast | None:
-    """Return the forecast of the plan that is recommended, None if none is known or can be."""
+) -> HubOutlook:
+    """Return what the plan that is recommended says, if one is known and can be."""
     plans = [] if facts is None else plan_model(facts, machine, budgets, context_tokens)
     kind = recommend(plans)
-    return next((plan.forecast for plan in plans if plan.kind is kind), None)
+    return HubOutlook(
+        forecast=next((plan.forecast for plan in plans if plan.kind is kind), None),
+        is_too_large=bool(plans) and kind is None,
+    )
 
 
 def own_ram_bytes() -> int:

@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from runtime.protocol.hub import HubOutlook
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
-from runtime.protocol.values import Budgets, Forecast
+from runtime.protocol.values import Budgets
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,8 +58,8 @@ class Planning(Protocol):
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
-    ) -> list[Forecast | None]:
-        """Return for configs what their models would do if they lay in a folder, None if unknown.
+    ) -> list[HubOutlook]:
+        """Return for configs how their models would do if they lay in a folder.
 
         Of each the recommended plan counts; the other arguments are those of ``plan``.
         """

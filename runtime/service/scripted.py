@@ -9,11 +9,12 @@ from runtime.engine.base import CancelToken
 from runtime.engine.script import TOP_K, Script
 from runtime.errors import LarderError, report_of
 from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.hub import HubOutlook
 from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel
 from runtime.protocol.model import ModelReport, PreparedCopy
 from runtime.protocol.plan import BudgetCurve, PlanKind
-from runtime.protocol.values import Budgets, Forecast, WeightFormat
+from runtime.protocol.values import Budgets, WeightFormat
 from runtime.service.planning import Planned
 from runtime.service.preparing import PrepareReport, PrepareStoppedError
 from runtime.service.scripted_plans import (
@@ -113,11 +114,11 @@ class ScriptedPlanning:
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
-    ) -> list[Forecast | None]:
+    ) -> list[HubOutlook]:
         """Return for each config that is there what the most exact plan says."""
         report = self.inspect(folder)
         plan = make_plan(self._script, report, PlanKind.EXACT, budgets, context_tokens)
-        return [plan.forecast if config else None for config in configs]
+        return [HubOutlook(forecast=plan.forecast if config else None) for config in configs]
 
     def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return a machine with 16 GiB of RAM and the accelerator of the script."""

@@ -12,7 +12,7 @@ from runtime.protocol.chat import (
 from runtime.protocol.engine_messages import EngineFetched, EnginePart, FetchEngine
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.framing import encode
-from runtime.protocol.hub import HubCard, HubFit, HubModel
+from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
@@ -417,7 +417,10 @@ EVENTS: list[AnyEvent] = [
         ),
     ),
     BudgetsPlanned(request_id=3, curve=None),
-    ModelsForecast(request_id=18, forecasts=[_PLAN.forecast, None]),
+    ModelsForecast(
+        request_id=18,
+        forecasts=[HubOutlook(forecast=_PLAN.forecast), HubOutlook(is_too_large=True)],
+    ),
     HubConfigsRead(request_id=19, configs=["{}", ""]),
     PrepareProgressed(request_id=4, done_bytes=1, total_bytes=2, bytes_per_s=0.5),
     ModelPrepared(

@@ -5,7 +5,7 @@ import pytest
 from app.state.hub_forecasts import MAX_MODELS, HubForecasts
 from app.state.hub_link import HubLink
 from app.state.session import Session
-from runtime.protocol.hub import HubFit, HubModel
+from runtime.protocol.hub import HubFit, HubModel, HubOutlook
 from runtime.protocol.hub_messages import HubCancelled, HubConfigsRead, ReadHubConfigs
 from runtime.protocol.messages import CancelRequest, CommandFailed, ForecastModels, ModelsForecast
 from tests.support.fake_client import FakeClient
@@ -33,13 +33,18 @@ class Stage:
         self.hub.answer(HubConfigsRead(request_id=request_id, configs=list(configs)))
 
     def forecast(self, *rates: float | None) -> None:
-        found = [None if rate is None else some_forecast(rate, rate + 1) for rate in rates]
+        found = [
+            HubOutlook(forecast=None if rate is None else some_forecast(rate, rate + 1))
+            for rate in rates
+        ]
         request_id = self.client.last(ForecastModels).request_id
         self.client.answer(ModelsForecast(request_id=request_id, forecasts=found))
 
     def high(self, model_id: str) -> float:
         found = self.forecasts.of(model_id)
-        return found.decode_tokens_per_s_high if found is not None else 0.0
+        if found is None or found.forecast is None:
+            return 0.0
+        return found.forecast.decode_tokens_per_s_high
 
 
 @pytest.fixture

@@ -104,8 +104,8 @@ def test_short_phrases_have_their_numbers() -> None:
     assert plain(phrases.prompt_line(512, 3000, 0.4)).endswith("tokens")
     assert plain(phrases.thought_for(3.2)) == "Thought for 3.2 s"
     assert phrases.variant_of(1, 3) == "2/3"
-    assert plain(phrases.library_summary(1, 71 << 30)) == "1 folder · 71.0 GiB"
-    assert phrases.library_summary(3, 0).startswith("3 folders")
+    assert plain(phrases.library_summary(1, 71 << 30)) == "1 model · 71.0 GiB"
+    assert phrases.library_summary(3, 0).startswith("3 models")
     assert plain(phrases.measured(21.0)) == "21.0 tokens/s measured"
     assert phrases.on_this_pc("Demo") == "Demo on this PC"
 

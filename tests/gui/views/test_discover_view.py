@@ -22,7 +22,7 @@ from app.theme.palette import DARK, LIGHT
 from app.views.discover_view import DiscoverView
 from app.views.hub_settings import HubSettings
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
-from runtime.protocol.hub import HubCard, HubFit, HubModel
+from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
@@ -148,13 +148,19 @@ def test_listed_models_tell_how_fast_they_would_answer_before_they_are_pressed(
 ) -> None:
     page.allow()
     assert page.hub.last(ReadHubConfigs).model_ids == [each.model_id for each in CURATED]
-    configs = ["{}", *[""] * (len(CURATED) - 1)]
+    configs = ["{}"] * 3 + [""] * (len(CURATED) - 3)
     request_id = page.hub.last(ReadHubConfigs).request_id
     page.hub.answer(HubConfigsRead(request_id=request_id, configs=configs))
     assert "about" not in shown(page.view)
     request_id = page.client.last(ForecastModels).request_id
-    page.client.answer(ModelsForecast(request_id=request_id, forecasts=[some_forecast()]))
-    first, second = page.view.model_cards[:2]
+    forecasts = [
+        HubOutlook(forecast=some_forecast()),
+        HubOutlook(is_too_large=True),
+        HubOutlook(),
+    ]
+    page.client.answer(ModelsForecast(request_id=request_id, forecasts=forecasts))
+    first, large, second = page.view.model_cards[:3]
+    assert "needs more memory than this PC has" in shown(large)
     assert "about 19–24 tokens/s on this PC" in shown(first)
     assert "19–24" in first.accessibleName()
     assert "tokens/s" not in shown(second) + second.accessibleName()

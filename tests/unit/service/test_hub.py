@@ -87,8 +87,8 @@ def test_configs_of_a_hub_are_forecast_by_the_desk(
     folder = str(tmp_path)
     scripted.service.handle(ForecastModels(request_id=2, configs=read.configs, folder=folder))
     found, missing = scripted.wait_for(ModelsForecast).forecasts
-    assert found is not None
-    assert missing is None
+    assert found.forecast is not None
+    assert missing.forecast is None
 
 
 def test_hub_question_that_waits_is_cancelled_unasked(

@@ -15,6 +15,7 @@ from runtime.errors import LarderError
 from runtime.hardware.memory import HostMemory
 from runtime.hardware.power import EnergyMeter
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.hub import HubOutlook
 from runtime.protocol.machine import DeviceReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel
 from runtime.protocol.plan import PlanKind
@@ -149,11 +150,16 @@ def test_forecast_by_a_config_is_that_of_the_model_itself(house: House) -> None:
     config = (house.model / "config.json").read_text()
     planned = house.planning.plan(str(house.model), Budgets(), 256)
     expected = next(plan for plan in planned.plans if plan.kind is planned.recommended).forecast
+    tiny = Budgets(ram_bytes=1)
     found, unknown = house.planning.forecast([config, "{}"], str(house.model), Budgets(), 256)
-    assert unknown is None
-    assert found is not None
+    assert unknown == HubOutlook()
+    assert house.planning.forecast([config], str(house.model), tiny, 256) == [
+        HubOutlook(is_too_large=True)
+    ]
+    assert found.forecast is not None
+    assert not found.is_too_large
     assert expected is not None
-    assert found.decode_tokens_per_s_high == pytest.approx(
+    assert found.forecast.decode_tokens_per_s_high == pytest.approx(
         expected.decode_tokens_per_s_high, rel=0.05
     )
 
