@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QInputDialog,
     QLineEdit,
-    QListWidget,
-    QPushButton,
-    QToolButton,
-    QWidget,
 )
 from pytestqt.qtbot import QtBot
 
 from app.text.words import ChatWords, ShellWords
 from app.views import edit_dialog
-from app.views.chat_list import ChatList
 from tests.gui.main.conftest import StartWindow
 from tests.support.menus import act
+from tests.support.presses import press, rows_of
 from tests.support.window import WindowDriver
-
-
-def press(inside: QWidget, name: str) -> None:
-    """Click the last button inside of a widget that has a name and can be pressed."""
-    kinds = (QPushButton, QToolButton)
-    found = [
-        button
-        for kind in kinds
-        for button in inside.findChildren(kind)
-        if button.accessibleName() == name and button.isEnabled() and not button.isHidden()
-    ]
-    QTest.mouseClick(found[-1], Qt.MouseButton.LeftButton)
-
-
-def rows_of(chats: ChatList) -> list[str]:
-    rows = chats.findChildren(QListWidget)[0]
-    return [rows.item(row).text().strip() for row in range(rows.count())]
 
 
 def ask(window: WindowDriver, text: str) -> None:
