@@ -175,7 +175,7 @@ def test_monitor_of_a_resting_engine_is_drawn_once_with_each_sample(
     counts = [PaintCounts(each) for each in everything]
     stage.clock.now_s += 2.0
     stage.client.answer(TelemetrySampled(sample=quiet))
-    QTest.qWait(650)
+    QTest.qWait(300)
     assert not view.clock.is_running
     # Map and memory are as before; the curves wander to the left.
     assert [each.take() for each in counts] == [0, 1, 1, 0]
