@@ -15,9 +15,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reporting import load_averages, row, write_result
 from screen import a_screen
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QScrollBar, QWidget
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -29,6 +33,9 @@ ZOOMS = (100, 200)
 SCREEN = "2800x1800x24"
 """Room for the largest size at 200 %."""
 SETTLE_S = 0.4
+SCROLLED_S = 0.1
+MAX_PARTS = 8
+"""Of a page that is longer than the window."""
 
 
 def main() -> int:
@@ -50,7 +57,7 @@ def main() -> int:
                     found.append(f"{language} at {zoom} %: ended with status {done.returncode}")
     number = len(SIZES) * len(THEMES) * len(LANGUAGES) * len(ZOOMS) * 4
     print("\n".join(found))
-    print(f"{number} pictures on {environment['QT_QPA_PLATFORM']}, {len(found)} complaints")
+    print(f"{number} pages on {environment['QT_QPA_PLATFORM']}, {len(found)} complaints")
     write_result(
         "appearance",
         [
@@ -60,12 +67,50 @@ def main() -> int:
                 target="0",
                 is_reached=not found,
             ),
-            row(what="pictures", ours=number),
+            row(what="pages looked at from top to bottom", ours=number),
         ],
         load_before=load_before,
         shown_by=environment["QT_QPA_PLATFORM"],
     )
     return 1 if found else 0
+
+
+def _look_over(
+    window: QWidget, page: QWidget, where: str, rest: Callable[[float], None]
+) -> list[str]:
+    """Look at a page from top to bottom."""
+    from tests.support.picture_checks import problems
+
+    pictures = os.environ.get("LARDER_PICTURES", "")
+    found = []
+    for part in range(1, MAX_PARTS + 1):
+        found += [f"{where}, part {part}: {text}" for text in problems(window, page)]
+        if pictures:
+            name = f"{where}-{part}".replace(" %", "").replace(" ", "-")
+            window.grab().save(str(Path(pictures, f"{name}.png")))
+        if not _scroll_on(page):
+            break
+        rest(SCROLLED_S)
+    for bar in _bars(page):
+        bar.setValue(0)
+    return found
+
+
+def _bars(page: QWidget) -> list[QScrollBar]:
+    """Return what moves the parts of a page up and down."""
+    from PySide6.QtWidgets import QScrollArea
+
+    areas = [area for area in page.findChildren(QScrollArea) if area.isVisible()]
+    own = [page] if isinstance(page, QScrollArea) else []
+    return [area.verticalScrollBar() for area in (*own, *areas)]
+
+
+def _scroll_on(page: QWidget) -> bool:
+    """Show what lies below; return whether there was anything."""
+    before = [bar.value() for bar in _bars(page)]
+    for bar in _bars(page):
+        bar.setValue(bar.value() + bar.pageStep() * 3 // 4)
+    return [bar.value() for bar in _bars(page)] != before
 
 
 def look(language: str, zoom: int) -> int:
@@ -76,9 +121,7 @@ def look(language: str, zoom: int) -> int:
     from app.state.stages import Stage
     from app.views.rail import Page
     from tests.support import pseudo_language
-    from tests.support.picture_checks import problems
 
-    pictures = os.environ.get("LARDER_PICTURES", "")
     os.environ.update(zoomed(zoom, {}))
     with tempfile.TemporaryDirectory() as home:
         os.environ["LARDER_HOME"] = home
@@ -121,11 +164,7 @@ def look(language: str, zoom: int) -> int:
                     program.window.show_page(page)
                     rest(SETTLE_S)
                     where = f"{page.value} {language} {theme} {width}x{height} {zoom} %"
-                    told = problems(program.window, program.window.page(page))
-                    found += [f"{where}: {text}" for text in told]
-                    if pictures:
-                        name = where.replace(" %", "").replace(" ", "-")
-                        program.window.grab().save(str(Path(pictures, f"{name}.png")))
+                    found += _look_over(program.window, program.window.page(page), where, rest)
         program.window.close()
         program.close()
     print("\n".join(found), end="\n" if found else "")
