@@ -1,7 +1,5 @@
 """What is known about the folder a person looks at: report, plans, budget, the button to start."""
 
-from collections.abc import Sequence
-
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
@@ -10,16 +8,17 @@ from app.state.candidate import Candidate
 from app.state.candidate_flow import Limits
 from app.state.progress import Progress
 from app.text import phrases
-from app.text.errors import reason_text, sentence
+from app.text.errors import reason_text
 from app.text.library_words import LibraryWords
 from app.text.words import ModelWords, ShellWords
 from app.theme import metrics
 from app.theme.palette import Palette
 from app.views.budget_card import BudgetCard
+from app.views.found_card import FoundCard
 from app.views.pieces import Card, button, clear_layout, label, scrolling
 from app.views.plan_card import PlanCard
 from app.views.progress_text import progress_name
-from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.machine import MachineReport
 
 
@@ -187,9 +186,9 @@ class CandidateView(QWidget):
         if candidate.error is not None:
             problems.insert(0, candidate.error)
         if problems:
-            self._found.addWidget(_found_card(ModelWords.PROBLEMS, problems, "error"))
+            self._found.addWidget(FoundCard(ModelWords.PROBLEMS, problems, "error"))
         if report is not None and report.notes:
-            self._found.addWidget(_found_card(ModelWords.NOTES, report.notes, ""))
+            self._found.addWidget(FoundCard(ModelWords.NOTES, report.notes))
 
     def _show_plans(self, candidate: Candidate) -> None:
         clear_layout(self._plans)
@@ -210,16 +209,3 @@ class CandidateView(QWidget):
     def _on_why_clicked(self) -> None:
         self._is_reason_open = not self._is_reason_open
         self._reasons.setVisible(self._is_reason_open)
-
-
-def _found_card(heading: str, found: Sequence[ErrorReport], look: str) -> Card:
-    card = Card(heading)
-    for report in found:
-        line = label(sentence(report), look, is_wrapping=True)
-        line.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse
-            | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
-        card.body.addWidget(line)
-    card.setAccessibleName(heading)
-    return card
