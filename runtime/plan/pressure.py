@@ -13,6 +13,8 @@ import dataclasses
 
 SOON_S = 0.5
 """Between two looks while memory is scarce."""
+NORMAL_S = 1.0
+"""Between two looks after the planner's own choice."""
 SELDOM_S = 2.0
 """Between two looks while there is plenty."""
 CALM_S = 20.0
@@ -80,7 +82,10 @@ class PressureRule:
 
     def interval_s(self, memory: MemoryNow, hold: Hold) -> float:
         """Return how long nothing has to be looked at."""
-        return SOON_S if _spare(memory, hold) < 2 * memory.reserve_bytes else SELDOM_S
+        spare, reserve = _spare(memory, hold), memory.reserve_bytes
+        if spare < reserve * 3 // 4:
+            return SOON_S
+        return NORMAL_S if spare < 2 * reserve else SELDOM_S
 
     def note_changed(self) -> None:
         """Begin anew after a change that is in force: what it gave back is no trend."""

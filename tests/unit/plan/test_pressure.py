@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from runtime.plan.pressure import (
     CALM_S,
     MAX_SWAPPED_BYTES,
+    NORMAL_S,
     RETRY_S,
     SELDOM_S,
     SOON_S,
@@ -130,7 +131,8 @@ def test_rule_after_a_change_that_failed_waits() -> None:
 
 def test_rule_looks_seldom_where_there_is_plenty() -> None:
     assert PressureRule().interval_s(memory(2 * RESERVE), HOLD) == SELDOM_S
-    assert PressureRule().interval_s(memory(2 * RESERVE - 1), HOLD) == SOON_S
+    assert PressureRule().interval_s(memory(2 * RESERVE - 1), HOLD) == NORMAL_S
+    assert PressureRule().interval_s(memory(RESERVE * 3 // 4 - 1), HOLD) == SOON_S
 
 
 @given(
