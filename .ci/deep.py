@@ -41,6 +41,7 @@ _FAULTS = (
     "tests/e2e/test_killed_at_random.py",
     "tests/e2e/test_killed_at_work.py",
     "tests/e2e/test_cancel_load.py",
+    "tests/e2e/test_memory_pressure.py",
     "tests/e2e/test_drive_faults.py",
 )
 _KILLED = ("tests/unit/hub/test_killed.py", "tests/unit/hardware/test_killed.py")

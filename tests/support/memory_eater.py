@@ -37,14 +37,18 @@ class MemoryEater:
         self._process.stdin.flush()
         assert self._process.stdout.readline(), "the other program is gone"
 
+    def stop(self) -> None:
+        """End it, with all that it holds."""
+        self._process.kill()
+        self._process.wait()
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._process.kill()
-        self._process.wait()
+        self.stop()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()
