@@ -115,6 +115,9 @@ class Trial:
         package = self.dist / deb.file_name(self.description)
         fields = _must(["dpkg-deb", "-f", str(package), "Depends"], "the .deb cannot be read")
         self._install(*_first_choices(fields))
+        # Whoever mounts has to have a name.
+        with (self.root / "etc" / "passwd").open("a", encoding="utf-8") as file:
+            file.write(f"person:x:{_USER_ID}:{_USER_ID}::/:/bin/sh\n")
 
     def _install(self, *names: str) -> None:
         """Install packages of the system's."""

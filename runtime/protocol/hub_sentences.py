@@ -47,25 +47,25 @@ HUB_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             " then resume; what was downloaded is kept."
         ),
         ErrorCode.UPDATE_UNREACHABLE: (
-            "{host} cannot be reached: {reason}. Larder works as before; look for a newer version"
-            " again once there is a connection."
+            "{host} cannot be reached: {reason}. Larder works as before. Try again once there is a"
+            " connection."
         ),
         ErrorCode.UPDATE_INVALID: (
-            "What {host} says of newer versions cannot be used: {reason}. Nothing was changed; look"
+            "What {host} says of newer versions cannot be used: {reason}. Nothing was changed. Try"
             " again later."
         ),
         ErrorCode.UPDATE_UNSIGNED: (
-            "What {host} says of newer versions is not signed by those who made this program."
-            " Nothing was downloaded; get newer versions by hand from where you got this one."
+            "What {host} says of newer versions is not signed by those who made this program, so"
+            " nothing was downloaded. Download newer versions by hand from where you got this one."
         ),
         ErrorCode.ENGINE_PARTS_UNREACHABLE: (
             "The engine for graphics cards could not be had from {host}: {reason}. Larder computes"
-            " on the processor as before; try again later, what was downloaded is kept."
+            " on the processor as before. Try again later; what was downloaded is kept."
         ),
         ErrorCode.ENGINE_PARTS_UNUSABLE: (
             "The engine for graphics cards was tried and does not work here: {reason}. It is not"
-            " used, and Larder computes on the processor as before. Update the card's driver, then"
-            " try again."
+            " used, and Larder computes on the processor as before. Install the card's newest"
+            " driver, then try again."
         ),
     }
 )

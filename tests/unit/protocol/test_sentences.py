@@ -93,6 +93,11 @@ PARAMETERS = {
     "download_place_taken": "folder",
     "download_busy": "model",
     "download_write_failed": "folder reason",
+    "update_unreachable": "host reason",
+    "update_invalid": "host reason",
+    "update_unsigned": "host",
+    "engine_parts_unreachable": "host reason",
+    "engine_parts_unusable": "reason",
 }
 NEXT_STEPS = (
     "Change", "Check", "Choose", "Close", "Delete", "Download", "Free", "Install", "Plan",
