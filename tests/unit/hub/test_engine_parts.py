@@ -1,8 +1,6 @@
 """The engine for graphics cards: there only once it was verified and has computed something."""
 
-import hashlib
 import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,25 +13,8 @@ from runtime.hub.engine_parts import fetch_engine
 from runtime.protocol.engine_messages import EnginePart
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.sentences import sentence
+from tests.support.card_engine import engine_parts, wheel, write_engine
 from tests.support.fake_hub import FakeHub, Fault, fake_hub
-
-TORCH = """
-from helper import CARD
-__version__ = "2.13.0+cu130"
-class cuda:
-    is_available = staticmethod(lambda: bool(CARD))
-    get_device_name = staticmethod(lambda _number: CARD)
-class ones:
-    def __init__(self, number, device): self.number = number
-    def __mul__(self, other): self.number *= other; return self
-    def sum(self): return self.number
-"""
-
-
-def wheel(path: Path, files: dict[str, str]) -> None:
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
 
 
 class Site:
@@ -44,22 +25,14 @@ class Site:
         self.folder = folder
         hub.files = folder
         folder.mkdir()
-        wheel(folder / "torch.whl", {"torch/__init__.py": TORCH, "torch-2.data/scripts/x": "no"})
-        self.card("A card")
+        write_engine(folder, "A card")
 
     def card(self, name: str) -> None:
         """Have the engine find this card."""
-        wheel(self.folder / "helper.whl", {"helper-1.data/purelib/helper.py": f"CARD = {name!r}"})
+        write_engine(self.folder, name)
 
     def parts(self) -> list[EnginePart]:
-        return [
-            EnginePart(
-                file=path.name, url=f"{self.hub.address}/updates/{path.name}",
-                size_bytes=path.stat().st_size,
-                sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-            )
-            for path in sorted(self.folder.iterdir())
-        ]  # fmt: skip
+        return engine_parts(self.folder, f"{self.hub.address}/updates")
 
     def fetch(self, folder: Path, cancel: CancelToken | None = None) -> tuple[str, str]:
         tell = lambda _fetched: None  # noqa: E731 - told elsewhere

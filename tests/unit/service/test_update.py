@@ -2,11 +2,13 @@
 
 import io
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from runtime.protocol.engine_messages import EngineFetched, FetchEngine
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub_messages import DownloadPaused, DownloadProgressed, HubCancelled
 from runtime.protocol.messages import CancelRequest, CommandFailed
@@ -17,8 +19,9 @@ from runtime.protocol.update_messages import (
     UpdateChecked,
     UpdateFetched,
 )
+from tests.support.card_engine import engine_parts, write_engine
 from tests.support.fake_hub import FakeHub, Fault, fake_hub
-from tests.support.scripted import ScriptedService
+from tests.support.scripted import TIMEOUT_S, ScriptedService
 from tests.support.signed_versions import public_key, publish
 
 NAME = "larder-0.10.0-linux-x86_64.tar.xz"
@@ -75,6 +78,13 @@ def fetch(scripted: ScriptedService, site: FakeHub, folder: Path, unpack_beside:
     )  # fmt: skip
 
 
+def wait_until_asked(site: FakeHub, name: str) -> None:
+    until_s = time.monotonic() + TIMEOUT_S
+    while not site.asked(name):
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+
+
 def test_version_is_found_fetched_and_unpacked_beside_the_old_one(
     scripted: ScriptedService, site: FakeHub, tmp_path: Path
 ) -> None:
@@ -101,10 +111,36 @@ def test_download_is_stopped_by_the_wish_alone(
 ) -> None:
     site.faults[NAME] = [Fault.STALL]
     fetch(scripted, site, tmp_path)
-    while not site.asked(NAME):
-        pass
+    wait_until_asked(site, NAME)
     check(scripted, site, public_key(), request_id=3)
     for number, target in ((4, 3), (5, 2)):
         scripted.service.handle(CancelRequest(request_id=number, target_request_id=target))
     scripted.wait_for(DownloadPaused)
     assert isinstance(scripted.wait_until_closed(3), HubCancelled)
+
+
+def fetch_engine(scripted: ScriptedService, site: FakeHub, folder: Path) -> None:
+    assert site.files is not None
+    write_engine(site.files, "A card")
+    parts = engine_parts(site.files, f"{site.address}/updates")
+    scripted.service.handle(FetchEngine(request_id=6, parts=parts, folder=str(folder)))
+
+
+def test_engine_for_cards_is_there_once_it_has_computed(
+    scripted: ScriptedService, site: FakeHub, tmp_path: Path
+) -> None:
+    fetch_engine(scripted, site, tmp_path / "engine")
+    done = scripted.wait_for(EngineFetched)
+    assert (done.folder, done.card) == (str(tmp_path / "engine"), "A card")
+    assert (tmp_path / "engine" / "torch" / "__init__.py").exists()
+
+
+def test_engine_for_cards_is_stopped_by_the_wish_alone(
+    scripted: ScriptedService, site: FakeHub, tmp_path: Path
+) -> None:
+    site.faults["helper.whl"] = [Fault.STALL]
+    fetch_engine(scripted, site, tmp_path / "engine")
+    wait_until_asked(site, "helper.whl")
+    scripted.service.handle(CancelRequest(request_id=7, target_request_id=6))
+    scripted.wait_for(DownloadPaused)
+    assert not (tmp_path / "engine").exists()
