@@ -51,8 +51,16 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
         return self.kind in (PackageKind.APPIMAGE, PackageKind.FOLDER)
 
     @property
+    def keeps_previous(self) -> bool:
+        """Whether the version before stays until a newer one has started once."""
+        return self.kind is not PackageKind.DEB and self.system != "macos"
+
+    @property
     def previous(self) -> Path:
         """Where the version before is kept."""
+        if self.kind is PackageKind.SETUP:
+            # Windows' installer puts it aside within the program's own folder.
+            return self.place / PREVIOUS.removeprefix(".")
         return self.place.with_name(self.place.name + PREVIOUS)
 
 

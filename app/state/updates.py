@@ -209,14 +209,21 @@ class Updates(QObject):
     def _let_go(self) -> None:
         """Delete the version before, now that the new one has started; else leave it."""
         package = self._package
+        if package is not None and package.kind is PackageKind.SETUP and package.previous.exists():
+            # This very start is that of the new version: the one before would run from its folder.
+            self._start_removing(package.previous)
         record = read_replaced(self._record)
         if package is None or record is None or record.version != self._version:
             return
         self._record.unlink(missing_ok=True)
         shutil.rmtree(self._downloads, ignore_errors=True)
         if record.previous == str(package.previous):
-            self._removing = threading.Thread(target=_remove, args=(package.previous,))
-            self._removing.start()
+            self._start_removing(package.previous)
+
+    def _start_removing(self, path: Path) -> None:
+        """Delete without holding the window up."""
+        self._removing = threading.Thread(target=_remove, args=(path,))
+        self._removing.start()
 
     def _fail(self, error: ErrorReport) -> None:
         self._is_wanted = False

@@ -44,7 +44,7 @@ class UpdateCard(Card):
         self.body.addWidget(self._notes)
         self.body.addLayout(actions)
         self.body.addWidget(label(UpdateWords.UNTOUCHED, "dim", is_wrapping=True))
-        if package is not None and package.is_replaced_by_us:
+        if package is not None and package.keeps_previous:
             self.body.addWidget(label(UpdateWords.KEPT, "dim", is_wrapping=True))
         updates.changed.connect(self._show)
         self._show()

@@ -50,9 +50,17 @@ Section
   StrCmp $0 "${TITLE}" own
   StrCpy $INSTDIR "$INSTDIR\${TITLE}"
 own:
-  ; Only what an installer of ours has written is replaced: the list of the old version.
+  ; What an installer of ours has written is put aside, and kept until the new version has started
+  ; once: its window deletes that folder. Whoever needs it starts larder.exe in it.
   IfFileExists "$INSTDIR\uninstall.exe" 0 fresh
-  ExecWait '"$INSTDIR\uninstall.exe" /S /KEEP _?=$INSTDIR'
+  RMDir /r "$INSTDIR\previous"
+  CreateDirectory "$INSTDIR\previous"
+  Rename "$INSTDIR\python" "$INSTDIR\previous\python"
+  Rename "$INSTDIR\packages" "$INSTDIR\previous\packages"
+  Rename "$INSTDIR\licences" "$INSTDIR\previous\licences"
+  Rename "$INSTDIR\larder.exe" "$INSTDIR\previous\larder.exe"
+  Rename "$INSTDIR\larderctl.exe" "$INSTDIR\previous\larderctl.exe"
+  Rename "$INSTDIR\content.sha256" "$INSTDIR\previous\content.sha256"
 fresh:
   SetOutPath "$INSTDIR"
   File /r "${TREE}/*"
@@ -80,18 +88,14 @@ Section "Uninstall"
   RMDir /r "$INSTDIR\python"
   RMDir /r "$INSTDIR\packages"
   RMDir /r "$INSTDIR\licences"
+  RMDir /r "$INSTDIR\previous"
   Delete "$INSTDIR\larder.exe"
   Delete "$INSTDIR\larderctl.exe"
   Delete "$INSTDIR\content.sha256"
-  ClearErrors
-  ${GetParameters} $0
-  ${GetOptions} $0 "/KEEP" $1
-  IfErrors 0 replaced
   Delete "$INSTDIR\uninstall.exe"
   RMDir "$INSTDIR"
   Delete "$SMPROGRAMS\${TITLE}.lnk"
   DeleteRegKey HKCU "${UNINSTALL}"
   DeleteRegKey HKCU "Software\${TITLE}"
   DeleteRegKey HKCU "Software\Classes\Directory\shell\${TITLE}"
-replaced:
 SectionEnd

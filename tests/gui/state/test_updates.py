@@ -286,6 +286,19 @@ def test_version_before_goes_once_the_new_one_has_started_and_nothing_else_does(
     assert {path: path.read_text() for path in own} == own
 
 
+def test_version_that_windows_installer_put_aside_goes_at_the_first_start(
+    tmp_path: Path, qapp: QCoreApplication
+) -> None:
+    made = Stage(tmp_path, PackageKind.SETUP)
+    made.place.unlink()
+    aside = made.place / "previous"
+    (aside / "python").mkdir(parents=True)
+    made.updates.begin()
+    made.updates.close()
+    assert not aside.exists()
+    assert made.place.exists()
+
+
 def test_record_that_names_another_place_deletes_nothing(
     tmp_path: Path, qapp: QCoreApplication
 ) -> None:
@@ -329,6 +342,7 @@ def test_package_is_known_by_what_its_recipe_wrote(tmp_path: Path) -> None:
     assert windows is not None
     assert windows.kind is PackageKind.SETUP
     assert not windows.is_replaced_by_us
+    assert windows.keeps_previous
 
 
 def test_package_below_usr_is_the_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,4 +351,5 @@ def test_package_below_usr_is_the_systems(tmp_path: Path, monkeypatch: pytest.Mo
     found = read_package({}, marker)
     assert found is not None
     assert found.kind is PackageKind.DEB
+    assert not found.keeps_previous
     assert found.previous == Path("/usr/lib/larder.previous")
