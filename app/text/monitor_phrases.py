@@ -264,6 +264,11 @@ def _note_text(note: RuntimeNote) -> str:
             new=size(float(values.get("new_bytes", 0))),
             old=size(float(values.get("old_bytes", 0))),
         )
+    if note.code is NoteCode.CARD_UNPACKS:
+        return tr(
+            "Triton is not at hand, so the graphics card unpacks weights before each use, which"
+            " moves several times the bytes. Installing it beside torch changes that."
+        )
     if note.code is NoteCode.CARD_FULL:
         return tr(
             "The graphics card had less memory than thought: its budget is {new} now, before {old}"

@@ -21,6 +21,7 @@ from runtime.generate.loading import LoadedParts, Tools, load_parts
 from runtime.generate.notes import (
     budget_note,
     card_full_note,
+    card_unpacks_note,
     loaded_note,
     pressure_note,
     stall_note,
@@ -36,7 +37,8 @@ from runtime.hardware.past_runs import PastRuns
 from runtime.hardware.power import EnergyMeter
 from runtime.hardware.strain import StrainMeter
 from runtime.kernels.base import Kernels
-from runtime.kernels.dispatch import choose_kernels
+from runtime.kernels.dispatch import choose_device_kernels, choose_kernels
+from runtime.kernels.reference import ReferenceKernels
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
 from runtime.protocol.errors import ErrorCode
@@ -143,6 +145,8 @@ class TieredEngine:
             load_s=self._instruments.clock() - started_s,
             kernels=self._kernels.name,
         )
+        if parts.device is not None and _unpacks(parts.device):
+            self._notes.put(card_unpacks_note())
         if parts.plan is not plan:
             self._note_full_card(plan, parts.plan)
         return self._model
@@ -326,3 +330,10 @@ class TieredEngine:
         device = None if self._parts is None else self._parts.device
         not_ours_bytes = 0 if device is None else device.num_host_bytes
         return int(self._process.memory_info().rss) - not_ours_bytes
+
+
+def _unpacks(device: Device) -> bool:
+    """Return whether a device has no kernels for packed weights."""
+    if device.is_simulated:
+        return False
+    return choose_device_kernels(device.torch_device).name == ReferenceKernels.name

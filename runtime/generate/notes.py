@@ -15,6 +15,11 @@ def budget_note(tier: Tier, old_bytes: int, new_bytes: int) -> RuntimeNote:
     )
 
 
+def card_unpacks_note() -> RuntimeNote:
+    """Return the note that the card has no kernels for packed weights."""
+    return RuntimeNote(code=NoteCode.CARD_UNPACKS)
+
+
 def card_full_note(old_bytes: int, new_bytes: int) -> RuntimeNote:
     """Return the note that the card's budget was lowered, since the card was full."""
     return RuntimeNote(

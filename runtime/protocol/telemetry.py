@@ -30,6 +30,8 @@ class NoteCode(enum.StrEnum):
 
     BUDGET_CHANGED = "budget_changed"
     """Parameters ``tier``, ``old_bytes``, ``new_bytes``."""
+    CARD_UNPACKS = "card_unpacks"
+    """The card has no kernels for packed weights: Triton is not installed, or is no use there."""
     CARD_FULL = "card_full"
     """Parameters ``old_bytes``, ``new_bytes``: the card had less memory than its budget, which was
     lowered."""

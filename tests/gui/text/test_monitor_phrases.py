@@ -128,6 +128,13 @@ def test_token_time_is_split_in_order() -> None:
             "VRAM budget 1.0 GiB, before 2.0 GiB",
         ),
         (
+            RuntimeNote(code=NoteCode.CARD_UNPACKS),
+            (
+                "Triton is not at hand, so the graphics card unpacks weights before each use, which"
+                " moves several times the bytes. Installing it beside torch changes that."
+            ),
+        ),
+        (
             RuntimeNote(
                 code=NoteCode.CARD_FULL, parameters={"old_bytes": 2 << 30, "new_bytes": 1 << 30}
             ),

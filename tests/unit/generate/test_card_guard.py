@@ -158,6 +158,12 @@ def test_card_without_experts_that_is_full_is_told(faults: Faults, qwen2_folder:
     engine.close()
 
 
+def test_card_without_kernels_for_packed_weights_is_told(engine: TieredEngine) -> None:
+    codes = [note.code for note in engine.sample(0.1).notes]
+
+    assert NoteCode.CARD_UNPACKS in codes
+
+
 def test_lost_card_is_told_and_asks_for_a_new_start(engine: TieredEngine, faults: Faults) -> None:
     faults.num_launches_before = 9
     faults.waiting = [lost()]
