@@ -29,6 +29,7 @@ from app.state.engine_folder import read_engine_list, take_engine
 from app.state.folders import AppFolders, app_folders, demo_folder, model_place, usual_roots
 from app.state.hub_link import HubLink
 from app.state.idle_unload import IdleUnload
+from app.state.leftovers import remove_leftovers
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
 from app.state.live_budgets import LiveBudgets
@@ -86,6 +87,7 @@ class Program(QObject):
         super().__init__()
         self._options = options
         self.folders: AppFolders = app_folders(environment)
+        remove_leftovers(self.folders.settings, self.folders.data)
         self.settings = SettingsState(self.folders.settings_file, self)
         self.language = speak(self.settings.values.language, self.folders.translations)
         self.is_restart_wanted = False

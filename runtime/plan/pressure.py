@@ -58,8 +58,7 @@ class PressureRule:
     Threads: used by the thread that looks, but for ``note_changed``, which the engine thread calls.
     """
 
-    def __init__(self, calm_s: float = CALM_S) -> None:
-        self._calm_s = calm_s
+    def __init__(self) -> None:
         self._before: tuple[float, int] | None = None
         """When the last look was, and what it found to spare."""
         self._roomy_since_s: float | None = None
@@ -112,7 +111,7 @@ class PressureRule:
         if self._roomy_since_s is None:
             self._roomy_since_s, self._target_bytes = now_s, target_bytes
         self._target_bytes = min(self._target_bytes, target_bytes)
-        return self._target_bytes if now_s - self._roomy_since_s >= self._calm_s else None
+        return self._target_bytes if now_s - self._roomy_since_s >= CALM_S else None
 
 
 def _spare(memory: MemoryNow, hold: Hold) -> int:

@@ -69,8 +69,10 @@ def test_strip_warning_is_shown_clicked_and_gone(strip: Strip, qtbot: QtBot) -> 
 def test_strip_says_what_was_given_back_until_it_is_taken_again(strip: Strip, qtbot: QtBot) -> None:
     plan, model = plan_with_device(), loaded_with_device()
     assert not strip.memory_button.isVisible()
-    amounts: dict[str, str | int | float] = {"given_bytes": 2 << 30, "wanted_bytes": 8 << 30}
-    given = Reason(code=ReasonCode.RAM_GIVEN_BACK, parameters=amounts)
+    given = Reason(
+        code=ReasonCode.RAM_GIVEN_BACK,
+        parameters={"given_bytes": 2 << 30, "wanted_bytes": 8 << 30},
+    )
     strip.show_model(model, "", msgspec.structs.replace(plan, reasons=[given]))
     assert plain(strip.memory_button.text()) == "gave back 2.0 GiB of RAM"
     assert strip.memory_button.accessibleName() == strip.memory_button.text()
