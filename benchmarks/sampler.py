@@ -150,7 +150,8 @@ def _slowdown(engine: TieredEngine) -> dict[str, float]:
         outbox.finish()
         writer.join(TURN_S)
     pairs = zip(rates[True], rates[False], strict=True)
-    lost = [1 - sampled / unsampled for sampled, unsampled in pairs]
+    # A turn in which a prompt was read all the time has no rate.
+    lost = [1 - sampled / unsampled for sampled, unsampled in pairs if sampled and unsampled]
     quarters = statistics.quantiles(lost, n=4)
     return {"slowdown": statistics.median(lost), "slowdown_spread": quarters[2] - quarters[0]}
 
