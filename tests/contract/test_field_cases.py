@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from runtime.inspect.folder import inspect_folder
+from runtime.prepare.prepare import prepare_model
+from runtime.protocol.values import WeightFormat
 from tests.support.checkpoint_folders import TinyModel, write_checkpoint
 from tests.support.fake_hub import COMMIT, fake_hub, moe_facts
 from tests.support.larderctl import larderctl
@@ -71,8 +74,8 @@ def test_h08_names_that_are_not_ascii_work_for_models_homes_and_temporary_files(
     monkeypatch.setenv("TMPDIR", str(temporary))
     model = write_checkpoint(place / NAMES[1], TinyModel(num_layers=2))
     copy = place / "copy"
-    made = larderctl("prepare", str(model), "--out", str(copy))
-    assert made["folder"] == str(copy)
+    made = prepare_model(inspect_folder(str(model)), WeightFormat.Q8_G32, str(copy))
+    assert made.folder == str(copy)
     answer = larderctl("chat", str(model), "--prompt", "何？", "--max-tokens", "4")
     assert answer["generated_tokens"] > 0
     for log in home.rglob("*.log"):
