@@ -116,9 +116,9 @@ def test_killed_with_its_workers_while_downloading_goes_on_to_the_same_bytes(
     needed = bytes_below(published)
     code = (
         "from runtime.protocol.hub import HubCard;"
-        f"larder.settings.change(is_hub_allowed=True, hub_address={hub.address!r});"
-        "larder.downloads.of({model!r}) or larder.downloads.add("
-        "HubCard(model_id={model!r}, revision={commit!r}, size_bytes={size}), {root!r})"
+        "from tests.support.saving_window import go_on_downloading;"
+        f"go_on_downloading(larder, HubCard(model_id={MODEL!r}, revision={COMMIT!r},"
+        f" size_bytes={needed}), {{root!r}}, {hub.address!r})"
     )
     for number in range(NUM_KILLS + 1):
         root = tmp_path / f"models-{number // 3}"
@@ -129,9 +129,7 @@ def test_killed_with_its_workers_while_downloading_goes_on_to_the_same_bytes(
         enough = chance.randint(min(begun, needed) - 1, needed - 1)
         with running_window(tmp_home, None, *EMPTY, is_obedient=True) as window:
             window.wait_until(lambda: bool(window.workers()))
-            window.tell(
-                "run " + code.format(model=MODEL, commit=COMMIT, size=needed, root=str(root))
-            )
+            window.tell("run " + code.format(root=str(root)))
             if is_last:
                 wait_until(window, place.exists)
             else:

@@ -1,4 +1,4 @@
-"""What a window under test saves without end: one number in every file that it keeps."""
+"""What a window under test is told to do: save one number everywhere without end, or download."""
 
 import datetime as dt
 import os
@@ -9,7 +9,7 @@ from PySide6.QtCore import QTimer
 
 from app.main import Program
 from app.state.chat_store import ChatStore
-from app.state.downloads import Downloads
+from app.state.downloads import Downloads, DownloadStage
 from app.state.energy_book import EnergyBook
 from app.state.hub_link import HubLink
 from app.state.library_file import read_entries
@@ -50,6 +50,19 @@ def save_for_ever(larder: Program, model: str, record: str, number: int) -> None
         QTimer.singleShot(0, larder, lambda: save(number + 1))
 
     save(number)
+
+
+def go_on_downloading(larder: Program, card: HubCard, root: str, hub: str) -> None:
+    """Download a model, or go on with it where it stands still, as a person would.
+
+    It does where the window saw its runtime die before it was killed itself.
+    """
+    larder.settings.change(is_hub_allowed=True, hub_address=hub)
+    item = larder.downloads.of(card.model_id)
+    if item is None:
+        larder.downloads.add(card, root)
+    elif item.stage in (DownloadStage.PAUSED, DownloadStage.FAILED):
+        larder.downloads.resume(card.model_id)
 
 
 def saved_numbers(home: Path) -> dict[str, int]:
