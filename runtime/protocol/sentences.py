@@ -132,8 +132,8 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
         ),
         ErrorCode.VRAM_FULL: (
             "The graphics card {device} has no memory left, although its experts gave a part back."
-            " Lower the VRAM budget, or close programs that use the card, then load the model"
-            " again."
+            " Close programs that use the card, or choose a smaller VRAM budget, then load the"
+            " model again."
         ),
         ErrorCode.CONTEXT_TOO_LONG: (
             "A context of {asked_tokens} tokens is more than this model can use, which is"

@@ -52,6 +52,8 @@ PARAMETERS = {
     "ram_not_free": "free_bytes needed_bytes",
     "vram_budget_too_small": "ram_bytes needed_bytes device budget_bytes",
     "vram_not_there": "device",
+    "vram_full": "device",
+    "device_lost": "device",
     "context_too_long": "asked_tokens max_tokens",
     "not_prepared": "folder",
     "used_in_place": "folder",
