@@ -10,11 +10,11 @@ from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
 from runtime.kernels.native_arguments import (
     ACTIVATION_CODES,
-    FORMAT_CODES,
     address_of,
     biases_of,
     shape_of,
 )
+from runtime.native.formats import FORMAT_CODES
 from runtime.native.loader import NativeModule
 from runtime.spec.blocks import SILU, Activation, Routing
 from runtime.spec.tensors import ExpertLayout

@@ -6,23 +6,10 @@ import torch
 
 from runtime.kernels.base import ExpertStyle
 from runtime.kernels.matrix import Slot
-from runtime.protocol.values import WeightFormat
+from runtime.native.formats import FORMAT_CODES
 from runtime.spec.blocks import ActivationKind
 from runtime.spec.tensors import ExpertLayout, ExpertPart
 
-FORMAT_CODES = {
-    WeightFormat.F32: 0,
-    WeightFormat.F16: 1,
-    WeightFormat.BF16: 2,
-    WeightFormat.Q8_G32: 3,
-    WeightFormat.Q4_G32: 4,
-    WeightFormat.MXFP4: 5,
-    WeightFormat.Q4A_G32: 6,
-    WeightFormat.Q6_G32: 7,
-    WeightFormat.Q3_G16: 8,
-    WeightFormat.Q2_G16: 9,
-}
-"""The numbers that the extension gives the formats."""
 ACTIVATION_CODES = {
     ActivationKind.SILU: 0,
     ActivationKind.GELU_TANH: 1,

@@ -8,7 +8,8 @@ from runtime.kernels.base import Kernels, RopeTables
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix
 from runtime.kernels.native import NativeKernels
-from runtime.kernels.native_arguments import FORMAT_CODES, address_of
+from runtime.kernels.native_arguments import address_of
+from runtime.native.formats import FORMAT_CODES
 from runtime.native.loader import MatrixNumbers, NativeBlock, NativeModule
 
 Projected = tuple[Matrix, torch.Tensor | None]

@@ -204,6 +204,14 @@ class NativeModule(Protocol):
     ) -> float:
         """Read memory once with some threads; returns bytes per second."""
 
+    def repack(
+        self, kind: int, format: int, stored: int, rows: int, columns: int, out: int, /
+    ) -> bool:
+        """Rows of a kind of GGUF files into a grouped matrix; False where that is not known here.
+
+        False too for scales that the format cannot hold; what lies in ``out`` is nothing then.
+        """
+
     def instruction_set(self) -> str:
         """``avx512``, ``avx2`` or ``portable``."""
 

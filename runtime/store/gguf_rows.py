@@ -13,10 +13,12 @@ import numpy.typing as npt
 
 from runtime.errors import LarderError
 from runtime.inspect.files import shown
+from runtime.native.formats import FORMAT_CODES
+from runtime.native.loader import load_native
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.gguf import EXACT_KINDS, PLAIN, GgufKind, GgufRows, Join
-from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, TensorEntry
+from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, TensorEntry, matrix_bytes
 from runtime.store.base import Reads
 from runtime.store.gguf_blocks import Decoded, decode, dequantise
 from runtime.store.not_finite import not_finite
@@ -25,7 +27,18 @@ from runtime.store.records import fp4_record, interleaved, whole_blocks
 
 _STRIPE_WEIGHTS = 1 << 18
 """So many weights are put right at a time: what that takes stays near the cores."""
+_READ_WEIGHTS = 1 << 21
+"""So many where the extension does it, which needs no room between: fewer and larger reads."""
 _MOST_Q8 = 127
+REPACKED = {
+    GgufKind.Q4_0: {WeightFormat.Q4_G32},
+    GgufKind.Q8_0: {WeightFormat.Q8_G32},
+    GgufKind.MXFP4: {WeightFormat.MXFP4},
+    GgufKind.Q4_K: {WeightFormat.Q4A_G32, WeightFormat.Q8_G32},
+    GgufKind.Q5_K: {WeightFormat.Q8_G32},
+    GgufKind.Q6_K: {WeightFormat.Q8_G32},
+}
+"""What the extension puts right by itself, to the same bits: the kinds of most files."""
 _LARGEST_F16 = np.float32(np.finfo(np.float16).max)
 _MOST_UNITS = 255
 _COARSE_BELOW = np.float32(2.0**-18)
@@ -50,7 +63,9 @@ def gguf_pieces(
     count = math.prod(outer)
     row_bytes = rows.kind.row_bytes(columns)
     unit = math.lcm(ROW_BLOCK, count // rows.heads) if rows.heads else ROW_BLOCK
-    num_rows = max(1, _STRIPE_WEIGHTS // columns // unit) * unit
+    is_native = load_native() is not None and weight_format in REPACKED.get(rows.kind, ())
+    at_once = _READ_WEIGHTS if is_native else _STRIPE_WEIGHTS
+    num_rows = max(1, at_once // columns // unit) * unit
     for first in range(0, count, num_rows):
         stored = np.empty((min(num_rows, count - first), row_bytes), np.uint8)
         begin = entry.offset_bytes + first * row_bytes
@@ -76,6 +91,9 @@ def _converted(
     """Return rows as stored in a format."""
     if PLAIN.get(kind) is weight_format:
         return stored
+    repacked = _repacked(kind, stored, weight_format)
+    if repacked is not None:
+        return repacked
     if weight_format is WeightFormat.MXFP4:
         return _fp4_record(entry, stored)
     if kind in PLAIN:
@@ -83,8 +101,8 @@ def _converted(
         if weight_format in PLAIN.values():
             return _plain(values, weight_format)
         return _rounded(entry, values)
-    decoded = decode(kind, stored.reshape(-1, kind.block_bytes))
     with np.errstate(invalid="ignore"):
+        decoded = decode(kind, stored.reshape(-1, kind.block_bytes))
         is_finite = np.isfinite(decoded.scales).all() and (
             decoded.leasts is None or np.isfinite(decoded.leasts).all()
         )
@@ -100,6 +118,20 @@ def _converted(
         case WeightFormat.Q8_G32:
             return _rounded(entry, decoded.weights().reshape(len(stored), -1))
     return _plain(decoded.weights().reshape(len(stored), -1), weight_format)
+
+
+def _repacked(kind: GgufKind, stored: Bytes, weight_format: WeightFormat) -> Bytes | None:
+    """Return rows that the extension put right; None where it does not, or finds them faulty."""
+    native = load_native()
+    if native is None or weight_format not in REPACKED.get(kind, ()):
+        return None
+    columns = stored.shape[1] // kind.block_bytes * kind.block_columns
+    stored = np.ascontiguousarray(stored)
+    room = np.empty(matrix_bytes(weight_format, len(stored), columns), np.uint8)
+    number, code = kind.value[0], FORMAT_CODES[weight_format]
+    shape = (len(stored), columns)
+    is_right = native.repack(number, code, stored.ctypes.data, *shape, room.ctypes.data)
+    return room if is_right else None
 
 
 def _plain(values: Floats, weight_format: WeightFormat) -> npt.NDArray[np.generic]:
@@ -144,7 +176,8 @@ def _rounded(entry: TensorEntry, values: Floats) -> Bytes:
     if missing:
         values = np.concatenate([values, np.zeros((rows, missing), np.float32)], axis=1)
     groups = values.reshape(rows, -1, GROUP_SIZE)
-    largest = np.maximum(groups.max(axis=2), -groups.min(axis=2))
+    # Adding nothing makes one zero of both.
+    largest = np.maximum(groups.max(axis=2), -groups.min(axis=2)) + np.float32(0)
     if not (largest <= _MOST_Q8 * _LARGEST_F16).all():
         raise not_finite(entry)
     scales = (largest * np.float32(1 / _MOST_Q8)).astype(np.float16)
@@ -187,7 +220,8 @@ def _affine_record(entry: TensorEntry, decoded: Decoded, rows: int) -> Bytes:
 
 def _in_units(values: Floats) -> tuple[npt.NDArray[np.float16], Bytes]:
     """Return the unit of each row, in f16, and how many of it come nearest to each value."""
-    exact = np.minimum(values.max(axis=1) / np.float32(_MOST_UNITS), _LARGEST_F16)
+    largest = values.max(axis=1) + np.float32(0)  # one zero of both
+    exact = np.minimum(largest / np.float32(_MOST_UNITS), _LARGEST_F16)
     units = exact.astype(np.float16)
     is_short = (exact < _COARSE_BELOW) & (units.astype(np.float32) < exact)
     np.nextafter(units, np.float16(np.inf), out=units, where=is_short)

@@ -12,6 +12,7 @@
 
 #include "ops.h"
 #include "pool.h"
+#include "repack.h"
 
 namespace nb = nanobind;
 using namespace larder;
@@ -139,6 +140,13 @@ void run_add_gated(uint64_t out, uint64_t x, uint64_t logits, int64_t n, int64_t
     add_gated(room_at(out), floats_at(x), floats_at(logits), n, width);
 }
 
+bool run_repack(int kind, int format, uint64_t stored, int64_t rows, int64_t columns,
+                uint64_t out) {
+    if (format < 0 || format >= kNumFormats) throw std::invalid_argument("unknown weight format");
+    return repack(kind, static_cast<Format>(format), reinterpret_cast<const uint8_t*>(stored),
+                  rows, columns, reinterpret_cast<uint8_t*>(out));
+}
+
 double run_read_bandwidth(uint64_t data, int64_t num_bytes, int num_threads, int64_t chunk_bytes) {
     if (num_bytes < 1 || num_threads < 1 || chunk_bytes < 1)
         throw std::invalid_argument("read_bandwidth: nothing to read");
@@ -158,6 +166,7 @@ NB_MODULE(_native, module) {
     module.def("experts", &run_experts, Unlocked());
     module.def("attention", &run_attention, Unlocked());
     module.def("read_bandwidth", &run_read_bandwidth, Unlocked());
+    module.def("repack", &run_repack, Unlocked());
     module.def("store_kv", &run_store_kv);
     module.def("embed", &run_embed);
     module.def("rms_norm", &run_rms_norm);

@@ -8,6 +8,7 @@
 
 #include "../src/ops.h"
 #include "../src/pool.h"
+#include "../src/repack.h"
 
 using namespace larder;
 
@@ -120,10 +121,32 @@ bool check_shapes() {
     return is_right;
 }
 
+// Blocks of GGUF files, scales of any bits among them, from and to buffers of the very sizes.
+bool check_repacking() {
+    constexpr struct { int kind; Format format; int64_t columns, bytes; } kKinds[] = {
+        {2, Format::Q4G32, 32, 18},   {8, Format::Q8G32, 32, 34},   {39, Format::Mxfp4, 32, 17},
+        {12, Format::Q4AG32, 256, 144}, {12, Format::Q8G32, 256, 144},
+        {13, Format::Q8G32, 256, 176}, {14, Format::Q8G32, 256, 210}};
+    int done = 0;
+    for (const auto& each : kKinds) {
+        for (const int64_t rows : {1, 8, 13}) {
+            const int64_t columns = 512, blocks = (rows + kRowBlock - 1) / kRowBlock;
+            std::vector<uint8_t> stored(static_cast<size_t>(rows * columns / each.columns * each.bytes));
+            for (uint8_t& byte : stored) byte = static_cast<uint8_t>((state = state * 1664525u + 1u) >> 25);
+            const int64_t room = blocks * (head_bytes(each.format) +
+                                           columns / kGroup * group_bytes(each.format));
+            std::vector<uint8_t> out(static_cast<size_t>(room));
+            done += repack(each.kind, each.format, stored.data(), rows, columns, out.data());
+        }
+    }
+    std::printf("repacked: %d\n", done);
+    return done > 0;
+}
+
 }  // namespace
 
 int main() {
-    bool is_right = true;
+    bool is_right = check_repacking();
     for (const char* name : {"portable", "avx2", "avx512"}) {
         if (!select_table(name)) continue;
         const bool is_the_same_here = check_shapes();

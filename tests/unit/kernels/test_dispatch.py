@@ -10,7 +10,8 @@ from runtime.kernels import dispatch
 from runtime.kernels.base import ExpertBiases, ExpertStyle
 from runtime.kernels.dispatch import KERNELS_VARIABLE, choose_kernels, usable_cores
 from runtime.kernels.native import NativeKernels
-from runtime.kernels.native_arguments import ACTIVATION_CODES, FORMAT_CODES
+from runtime.kernels.native_arguments import ACTIVATION_CODES
+from runtime.native.formats import FORMAT_CODES
 from runtime.native.loader import load_native
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat

@@ -142,7 +142,8 @@ def test_numbers_of_their_own_are_rounded_once(kind: GgufKind, home: WeightForma
 def test_alternating_halves_of_heads_are_put_apart(
     heads: int, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gguf_rows, "_STRIPE_WEIGHTS", 1 << 13)
+    for name in ("_STRIPE_WEIGHTS", "_READ_WEIGHTS"):
+        monkeypatch.setattr(gguf_rows, name, 1 << 13)
     stored = random_rows(GgufKind.Q8_0, rows)
     expected = gguf.dequantize(stored, theirs(GgufKind.Q8_0)).astype(np.float32)
     expected = expected.reshape(heads, -1, 2, COLUMNS).swapaxes(1, 2).reshape(rows, COLUMNS)
