@@ -19,6 +19,12 @@ def drive_key(mount_point: str) -> str:
     return f"drive:{mount_point}"
 
 
+def sized_drive_key(mount_point: str, total_bytes: int) -> str:
+    """Return how the names begin under which a drive's rates with reads of some size are kept."""
+    # Another drive in the same place is hardly of the same size.
+    return f"{drive_key(mount_point)}:{total_bytes >> 30}GiB:"
+
+
 def link_key(device: str) -> str:
     """Return the name under which the rate of the link to an accelerator is kept."""
     return f"link:{device}"
@@ -42,6 +48,11 @@ class RateCache:
             return None
         age_s = max(0.0, self.now_s() - entry.at_s)
         return Measured(value=entry.value, method=entry.method, age_s=age_s)
+
+    def fastest(self, beginning: str) -> float:
+        """Return the highest kept rate whose name begins so, 0 if there is none."""
+        rates = self._read().items()
+        return max((rate.value for key, rate in rates if key.startswith(beginning)), default=0.0)
 
     def forget_other_machine(self, machine: str) -> bool:
         """Drop everything if it was measured on other hardware; return whether that was so.

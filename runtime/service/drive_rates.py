@@ -10,7 +10,7 @@ import msgspec
 from runtime.errors import LarderError
 from runtime.hardware.drive_kind import drive_kind, drive_temperature
 from runtime.hardware.drives import drive_of
-from runtime.hardware.rates import RateCache, drive_key
+from runtime.hardware.rates import RateCache, sized_drive_key
 from runtime.protocol.machine import DepthRate, DriveReport, Measured
 from runtime.store.drive_rate import DEPTHS, measure_depths, measure_drive_rate
 from runtime.store.files import WeightFiles
@@ -135,8 +135,7 @@ def rate_key(folder: str, size: int) -> str | None:
     drive = drive_of(folder)
     if drive is None:
         return None
-    # Another drive in the same place is hardly of the same size.
-    return f"{drive_key(drive.mount_point)}:{drive.total_bytes >> 30}GiB:{size >> 10}KiB"
+    return f"{sized_drive_key(drive.mount_point, drive.total_bytes)}{size >> 10}KiB"
 
 
 def depth_key(key: str, num_at_once: int) -> str:
