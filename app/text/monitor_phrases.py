@@ -111,8 +111,9 @@ def by_bytes(ratio: float) -> str:
 
 
 def throughput_unit(most_bytes_per_s: float) -> tuple[float, str]:
-    """Return the divisor and the name of the unit that fits the largest rate."""
-    return (1e9, "GB/s") if most_bytes_per_s >= 0.5e9 else (1e6, "MB/s")
+    """Return the divisor and the name of the unit that fits the largest rate, GB/s for none."""
+    is_small = 0 < most_bytes_per_s < 0.5e9
+    return (1e6, "MB/s") if is_small else (1e9, "GB/s")
 
 
 def rate_of_limit(bytes_per_s: float, limit: float, divisor: float) -> str:
@@ -297,9 +298,9 @@ def _note_text(note: RuntimeNote) -> str:
         )
     number = int(values.get("num_experts", 0))
     if note.code is NoteCode.EXPERTS_LOADED:
-        return tr("All {count} experts are in their places, after {time}").format(
-            count=count(number), time=duration(float(values.get("seconds", 0)))
-        )
+        return tr(
+            "Every expert is in its place, after {time}; read in the background: {count}"
+        ).format(count=count(number), time=duration(float(values.get("seconds", 0))))
     return trn(
         "Topic changed: {count} expert exchanged",
         "Topic changed: {count} experts exchanged",

@@ -70,6 +70,8 @@ def test_map_of_a_model_without_experts_says_so() -> None:
 def test_throughput_unit_fits_the_largest_rate() -> None:
     assert monitor_phrases.throughput_unit(34e9) == (1e9, "GB/s")
     assert monitor_phrases.throughput_unit(3e6) == (1e6, "MB/s")
+    # Nothing moves: then the limits beside it are told in the unit that fits them.
+    assert monitor_phrases.throughput_unit(0.0) == (1e9, "GB/s")
     assert monitor_phrases.rate_of_limit(34e9, 0, 1e9) == "34"
     assert monitor_phrases.rate_of_limit(0, 52e9, 1e9) == "0 of 52"
 
@@ -145,9 +147,9 @@ def test_token_time_is_split_in_order() -> None:
         ),
         (
             RuntimeNote(
-                code=NoteCode.EXPERTS_LOADED, parameters={"num_experts": 960, "seconds": 3.0}
+                code=NoteCode.EXPERTS_LOADED, parameters={"num_experts": 720, "seconds": 3.0}
             ),
-            "All 960 experts are in their places, after 3.0 s",
+            "Every expert is in its place, after 3.0 s; read in the background: 720",
         ),
         (
             RuntimeNote(code=NoteCode.TOPIC_CHANGED, parameters={"num_experts": 1}),
