@@ -42,6 +42,8 @@ def button(text: str, look: str = "") -> QPushButton:
     widget = QPushButton(text)
     widget.setAccessibleName(text)
     widget.setCursor(Qt.CursorShape.PointingHandCursor)
+    # Enter presses it too, on every system and outside of dialogs.
+    widget.setAutoDefault(True)
     if look:
         widget.setProperty("look", look)
     return widget
