@@ -32,7 +32,7 @@ def ram_range(
     limit = machine.ram_limit or machine.ram_total
     total = int(min(limit.value, machine.ram_total.value))
     available = min(total, int(machine.ram_available.value))
-    reserve = _reserve(plan, ReasonCode.RAM_LIMITED_BY_FREE)
+    reserve = machine.ram_reserve_bytes or _reserve(plan, ReasonCode.RAM_LIMITED_BY_FREE)
     free = max(plan.ram_bytes, available - reserve)
     return BudgetRange(
         total_bytes=total,
@@ -48,7 +48,7 @@ def vram_range(
 ) -> BudgetRange:
     """Return the range of a device's budget; from 0, which leaves it unused."""
     bounds = bounds or plan
-    reserve = _reserve(plan, ReasonCode.VRAM_LIMITED_BY_FREE)
+    reserve = device.reserve_bytes or _reserve(plan, ReasonCode.VRAM_LIMITED_BY_FREE)
     free = max(0, plan.vram_bytes, min(device.free_bytes, device.total_bytes) - reserve)
     return BudgetRange(
         total_bytes=device.total_bytes,

@@ -80,6 +80,8 @@ class DeviceReport(Value):
     """Other programs on the device, the largest first, as far as the driver tells."""
     shared_bytes: int = 0
     """RAM that the device may use beside its own memory. It is RAM: never part of the total."""
+    reserve_bytes: int = 0
+    """What the planner leaves free of it for other programs."""
 
 
 class MachineReport(Value):
@@ -107,3 +109,5 @@ class MachineReport(Value):
     """Cache of files in ``ram_available``, which the system gives up when memory is wanted."""
     ram_limits: list[Measured] = []
     """All limits found, the tightest first: control group, WSL, job, address space, commit."""
+    ram_reserve_bytes: int = 0
+    """What the planner leaves free of RAM for the system and other programs."""

@@ -15,6 +15,7 @@ from runtime.hardware.power import EnergyMeter
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
 from runtime.inspect.outlook import outlook
+from runtime.plan.memory import room_of, vram_room_of
 from runtime.plan.planner import plan_curve, plan_model
 from runtime.plan.recommendation import recommend
 from runtime.protocol.hub import HubOutlook
@@ -149,6 +150,11 @@ class LocalPlanning:
         return msgspec.structs.replace(
             machine,
             drives=self._drive_rates.complete(machine.drives, expert_bytes),
+            devices=[
+                msgspec.structs.replace(device, reserve_bytes=vram_room_of(device).reserve_bytes)
+                for device in machine.devices
+            ],
+            ram_reserve_bytes=room_of(machine).reserve_bytes,
         )
 
     def _inspect(self, folder: str) -> Inspection:

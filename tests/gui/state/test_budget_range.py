@@ -48,6 +48,20 @@ def test_ram_range_ends_where_nothing_is_free_and_keeps_a_limit() -> None:
     assert bounds.most_bytes == plan.ram_bytes
 
 
+def test_ranges_leave_the_reserve_whatever_limits_the_plan() -> None:
+    """Also where a budget or the size of the model limits it, so that sliders keep still."""
+    base = machine_with_device()
+    device = msgspec.structs.replace(base.devices[0], reserve_bytes=GIB)
+    machine = msgspec.structs.replace(base, ram_reserve_bytes=3 * GIB, devices=[device])
+    reason = Reason(code=ReasonCode.RAM_LIMITED_BY_BUDGET, parameters={})
+    plan = msgspec.structs.replace(
+        plan_with_device(), all_ram_bytes=60 * GIB, all_vram_bytes=60 * GIB, reasons=[reason]
+    )
+    ram, vram = ram_range(machine, plan), vram_range(device, plan)
+    assert (ram.most_bytes, ram.reserve_bytes) == (21 * GIB, 3 * GIB)
+    assert (vram.most_bytes, vram.reserve_bytes) == (device.free_bytes - GIB, GIB)
+
+
 def test_h07_slider_marks_what_other_programs_hold_of_a_full_card() -> None:
     device = msgspec.structs.replace(
         machine_with_device().devices[0], total_bytes=24 * GIB, free_bytes=GIB * 6 // 5

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from runtime.plan.memory import room_of, vram_room_of
 from runtime.protocol.machine import DriveReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.values import Budgets
@@ -96,3 +97,11 @@ def test_plan_from_the_drive_rests_on_its_measured_rate(
         assert plan.forecast.drive_bytes_per_token > 0
         decode_rates.append(plan.forecast.decode_tokens_per_s_high)
     assert decode_rates[1] < 0.1 * decode_rates[0]
+
+
+def test_machine_says_what_stays_free_of_its_memory(planning: LocalPlanning) -> None:
+    machine = planning.describe([])
+    assert machine.ram_reserve_bytes == room_of(machine).reserve_bytes > 0
+    assert [device.reserve_bytes for device in machine.devices] == [
+        vram_room_of(device).reserve_bytes for device in machine.devices
+    ]
