@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.graphs.picture import Picture
 from app.theme import metrics
 from app.theme.palette import Palette
+
+
+def has_edges(palette: Palette) -> bool:
+    """Whether what is empty looks like what lies around it, so that only an edge tells it."""
+    return palette.empty == palette.surface
 
 
 class TierBar(Picture):
@@ -67,6 +72,11 @@ class TierBar(Picture):
             colour = QColor(getattr(self._palette, name))
             painter.fillRect(QRectF(left, 0, width, self.height()), colour)
             left += width
+        if has_edges(self._palette):
+            inside = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
+            painter.setPen(QPen(QColor(self._palette.line), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(inside, radius - 0.5, radius - 0.5)
 
     def sizeHint(self) -> QSize:
         """Return a comfortable width."""
@@ -92,6 +102,10 @@ class Dot(QWidget):
         """Draw the mark."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(getattr(self._palette, self._colour)))
-        painter.drawEllipse(self.rect())
+        if has_edges(self._palette):
+            painter.setPen(QPen(QColor(self._palette.line), 1))
+            painter.drawEllipse(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+        else:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.drawEllipse(self.rect())
