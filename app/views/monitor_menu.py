@@ -23,7 +23,8 @@ class MonitorMenu(IconButton):
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.setProperty("look", "menu")
         menu = QMenu(self)
-        menu.addSection(SaveWords.WINDOW)
+        # Styles draw a section's title as a bare line.
+        menu.addAction(SaveWords.WINDOW).setEnabled(False)
         group = QActionGroup(menu)
         self.windows: dict[float, QAction] = {}
         for window_s in WINDOWS_S:

@@ -357,6 +357,8 @@ def test_curves_can_go_back_a_quarter_of_an_hour(view: MonitorView, stage: Monit
     stage.play(20)
     stage.clock.now_s += 100
     stage.play(20)
+    heading = view.menu.menu().actions()[0]
+    assert (heading.text(), heading.isEnabled()) == ("How far back the curves go", False)
     view.menu.windows[900.0].trigger()
     assert view.menu.windows[900.0].isChecked()
     points = [x for curve in view.energy.plot.curves() for part in curve.segments for x, _ in part]
