@@ -5,6 +5,7 @@ level is the use. The image is a table of indices; colours are put in by the tab
 """
 
 import enum
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -112,6 +113,18 @@ class ExpertGrid:
         """Return how many experts each tier holds, hot to cold."""
         counts = np.bincount(self._tier.ravel(), minlength=NUM_TIERS)
         return tuple(int(number) for number in counts[:NUM_TIERS])
+
+    def num_of_bits(self) -> list[tuple[int, int, int]]:
+        """Return of each group by bits the fewest and most bits and how many experts it has."""
+        counts = np.bincount(self._bits.ravel(), minlength=256)
+        ends = (0, *(step + 1 for step in BITS_STEPS[:-1]), 256)
+        found = []
+        for start, end in itertools.pairwise(ends):
+            (there,) = np.nonzero(counts[start:end])
+            lowest, highest = (there[0], there[-1]) if there.size else (0, 0)
+            num_experts = int(counts[start:end].sum())
+            found.append((start + int(lowest), start + int(highest), num_experts))
+        return found
 
     def layer_hits(self, layer: int) -> tuple[float, ...]:
         """Return the parts of a layer's look-ups that each tier answered; all 0 without any."""

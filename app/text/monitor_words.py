@@ -23,6 +23,8 @@ class MapWords:
         "Each row is a layer. The colour says in how many bits an expert is stored."
     )
     CAPTION_BARS = Word("At the end of a row: which tiers answered its look-ups.")
+    USED_LEAST = Word("used least")
+    USED_MOST = Word("used most")
     LAYER_HITS = Word("Hits by layer")
     BY_TIER = Word("coloured by tier")
     NO_EXPERTS = Word("This model has no experts.")

@@ -60,6 +60,7 @@ QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
 QMenu {{ background: {p.surface}; border: 1px solid {p.line}; padding: 4px; }}
 QMenu::item {{ padding: 6px 20px; border-radius: 4px; }}
 QMenu::item:selected {{ background: {p.own}; }}
+QMenu::item:disabled {{ color: {p.dim}; }}
 """
 
 

@@ -1,5 +1,7 @@
 """The expert map with its modes, on the Monitor page."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -13,9 +15,10 @@ from PySide6.QtWidgets import (
 from app.graphs.expert_grid import MapMode
 from app.graphs.expert_map import ExpertMapView, PointedExpert
 from app.graphs.layer_bars import LayerBars
-from app.text import monitor_phrases
+from app.text import map_phrases, monitor_phrases
 from app.text.monitor_words import MapWords
 from app.theme.palette import Palette
+from app.views.legend import Legend
 from app.views.pieces import Card, label
 from runtime.protocol.telemetry import ExpertMap
 
@@ -38,6 +41,7 @@ class MapCard(Card):
         # Room for two lines, so that the map stays as high as it is whatever is said below it.
         self._caption.setFixedHeight(2 * self._caption.fontMetrics().lineSpacing())
         self._caption.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._legend = Legend(palette, {name: name for name in map_phrases.COLOURS})
         self._sorted = QCheckBox(MapWords.SORTED)
         self._sorted.setChecked(True)
         self._sorted.setToolTip(MapWords.SORTED_EXPLAINED)
@@ -71,6 +75,7 @@ class MapCard(Card):
         pictures.addWidget(self.map, 1)
         pictures.addWidget(self.bars)
         self.body.addLayout(pictures, 1)
+        self.body.addWidget(self._legend)
         self.body.addWidget(self._caption)
 
     def add_action(self, widget: QWidget) -> None:
@@ -105,18 +110,37 @@ class MapCard(Card):
             )
             shares = [grid.layer_hits(layer) for layer in range(grid.num_layers)]
             self.bars.setAccessibleDescription(monitor_phrases.bars_described(shares))
+            self._show_legend()
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
         self.map.show_palette(palette)
         self.bars.show_palette(palette)
+        self._legend.show_palette(palette)
 
     def caption(self) -> str:
         """Return the line below the map."""
         return self._caption.text()
 
+    def legend(self) -> Sequence[str]:
+        """Return what colours are said to mean."""
+        return self._legend.texts()
+
+    def _show_legend(self) -> None:
+        grid = self.map.grid
+        if grid.is_empty:
+            return
+        if self._mode is MapMode.TIER:
+            texts = map_phrases.tier_legend(grid.num_in_tiers(), is_simulated=self._is_simulated)
+        elif self._mode is MapMode.BITS:
+            texts = map_phrases.bits_legend(grid.num_of_bits())
+        else:
+            texts = map_phrases.use_legend()
+        self._legend.show_texts(texts)
+
     def _show_mode(self) -> None:
         self.map.show_mode(self._mode, is_sorted=self._sorted.isChecked())
+        self._show_legend()
         self._on_pointed(None)
 
     def _on_pointed(self, pointed: PointedExpert | None) -> None:

@@ -200,10 +200,16 @@ def test_monitor_modes_redraw_the_map(view: MonitorView, stage: MonitorStage) ->
     stage.play(1)
     view.show()
     by_name = {each.text(): each for each in view.map_card.findChildren(QToolButton) if each.text()}
+    held = [plain(text) for text in view.map_card.legend()]
+    assert [text.rsplit(" ", 1)[0] for text in held] == ["VRAM (simulated)", "RAM", "drive"]
+    assert sum(int(text.rsplit(" ", 1)[1].replace(",", "")) for text in held) == 48 * 128
     by_name["use"].click()
     assert view.map_card.map.grid.mode is MapMode.USE
+    assert view.map_card.legend() == ["used least", "used most"]
     by_name["bits"].click()
     assert view.map_card.map.grid.mode is MapMode.BITS
+    stored = [plain(text).split(": ")[0] for text in view.map_card.legend()]
+    assert stored == ["4 bits", "8 bits"]
     assert "bits" in view.map_card.caption()
     by_name["tier"].click()
     view.map_card.map.setFocus()

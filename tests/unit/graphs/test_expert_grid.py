@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.graphs.expert_grid import NUM_LEVELS, ExpertGrid, MapMode
+from app.text import map_phrases
 from runtime.protocol.telemetry import ExpertMap
 
 
@@ -44,6 +45,11 @@ def test_grid_by_bits_groups_the_formats() -> None:
     grid.mode = MapMode.BITS
     grid.take(some_map(bytes(6), bytes(6), bytes([16, 4, 32, 8, 3, 6])))
     assert (grid.indices()[0] // NUM_LEVELS).tolist() == [0, 0, 1, 1, 2, 3]
+    assert grid.num_of_bits() == [(3, 4, 2), (6, 8, 2), (16, 16, 1), (32, 32, 1)]
+    legend = map_phrases.bits_legend(grid.num_of_bits())
+    assert list(legend.values()) == ["3–4 bits: 2", "6–8 bits: 2", "16 bits: 1", "32 bits: 1"]
+    grid.take(some_map(bytes(2), bytes(2), bytes([255, 4])))
+    assert list(map_phrases.bits_legend(grid.num_of_bits())) == ["bits_4", "bits_32"]
 
 
 def test_grid_empty_tier_and_bits_stay_as_before() -> None:
