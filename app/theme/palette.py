@@ -59,6 +59,11 @@ class Palette:
     code_comment: str
     code_name: str
 
+    @property
+    def has_edges(self) -> bool:
+        """Whether areas look like what lies around them, so that only an edge tells them."""
+        return self.empty == self.surface
+
     def tier(self, name: str) -> str:
         """Return the area colour of a tier by its protocol name."""
         return {"vram": self.vram, "ram": self.ram, "drive": self.drive}[name]

@@ -11,7 +11,7 @@ from app.theme.palette import Palette
 def style_sheet(palette: Palette, icons: str = "") -> str:
     """Return the style sheet for a palette; ``icons`` is the folder of the icons, with slashes."""
     parts = (_base(palette), _buttons(palette), _inputs(palette), _pieces(palette))
-    return "\n".join((*parts, _marks(palette, icons)))
+    return "\n".join((*parts, _marks(palette, icons), _edges(palette)))
 
 
 def _base(p: Palette) -> str:
@@ -167,6 +167,34 @@ QSlider::handle:horizontal {{
   border: 2px solid {p.ram};
 }}
 QSlider::handle:horizontal:focus {{ border: 3px solid {p.focus}; width: 12px; height: 12px; }}
+"""
+
+
+def _edges(p: Palette) -> str:
+    """Return what tells chosen and focused things where areas and edges have one colour each."""
+    if not p.has_edges:
+        return ""
+    return f"""
+QToolButton[look="rail"]:checked, QToolButton[look="segment"]:checked,
+QListWidget::item:selected, QPushButton[look="primary"]:disabled {{ border: 1px solid {p.line}; }}
+QToolButton[look="rail"]:checked:focus, QToolButton[look="segment"]:checked:focus {{
+  border: 3px solid {p.focus};
+}}
+QListWidget::item:selected:focus {{ border: 3px solid {p.focus}; }}
+QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
+  border: 3px solid {p.focus}; padding: 3px 8px;
+}}
+QSpinBox:focus, QDoubleSpinBox:focus {{ padding: 3px 6px; }}
+QPlainTextEdit:focus {{ border: 3px solid {p.focus}; padding: 3px 8px; }}
+QPlainTextEdit[look="composer"]:focus {{ padding: 6px; }}
+QPlainTextEdit[look="code"]:focus {{ border: 1px solid {p.focus}; padding: 0; }}
+QFrame[look="own"] {{ border: 1px solid {p.line}; }}
+QMenu::item {{ border: 2px solid transparent; padding: 4px 18px; }}
+QMenu::item:selected {{ border: 2px solid {p.focus}; }}
+QComboBox QAbstractItemView {{
+  selection-background-color: {p.text}; selection-color: {p.surface};
+}}
+QProgressBar {{ border: 1px solid {p.line}; }}
 """
 
 

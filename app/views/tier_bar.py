@@ -11,11 +11,6 @@ from app.theme import metrics
 from app.theme.palette import Palette
 
 
-def has_edges(palette: Palette) -> bool:
-    """Whether what is empty looks like what lies around it, so that only an edge tells it."""
-    return palette.empty == palette.surface
-
-
 class TierBar(Picture):
     """A rounded bar of coloured shares.
 
@@ -72,7 +67,7 @@ class TierBar(Picture):
             colour = QColor(getattr(self._palette, name))
             painter.fillRect(QRectF(left, 0, width, self.height()), colour)
             left += width
-        if has_edges(self._palette):
+        if self._palette.has_edges:
             inside = QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
             painter.setPen(QPen(QColor(self._palette.line), 1))
             painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -103,7 +98,7 @@ class Dot(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setBrush(QColor(getattr(self._palette, self._colour)))
-        if has_edges(self._palette):
+        if self._palette.has_edges:
             painter.setPen(QPen(QColor(self._palette.line), 1))
             painter.drawEllipse(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
         else:

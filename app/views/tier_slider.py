@@ -167,6 +167,9 @@ class TierSlider(QSlider):
                 bar(max(limit, others), right, QBrush(QColor(palette.dim)))
         at = self._x_of(self.chosen_bytes())
         bar(_RADIUS, at, QBrush(colour))
+        if palette.has_edges:
+            painter.setPen(QPen(QColor(palette.line), 1))
+            bar(_RADIUS, right, QBrush(Qt.BrushStyle.NoBrush))
         painter.setBrush(QColor(palette.surface))
         ring = QColor(palette.focus) if self.hasFocus() else colour
         painter.setPen(QPen(ring, 3 if self.hasFocus() else 2))

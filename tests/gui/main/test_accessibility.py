@@ -69,6 +69,15 @@ def test_every_control_of_every_page_has_a_name_a_role_and_its_turn(window: Wind
         assert unseen == [], page
 
 
+def test_focus_is_seen_in_high_contrast_too(window: WindowDriver) -> None:
+    window.program.settings.change(theme=ThemeChoice.CONTRAST)
+    main = window.program.window
+    for page in Page:
+        visited = tour(main, go(window, page))
+        unseen = [name_of(widget) for widget in visited if not is_focus_seen(main, widget)]
+        assert unseen == [], page
+
+
 def is_reached_by_arrows(widget: QWidget, visited: list[QWidget]) -> bool:
     """Whether a button belongs to a group of which Tab visits the chosen one."""
     group = widget.group() if isinstance(widget, QAbstractButton) else None
