@@ -34,6 +34,7 @@ class ShortcutWords:
     SEND = Word("In the question: send it")
     NEW_LINE = Word("In the question: a new line")
     NEXT = Word("Go to the next control, or back")
+    PRESS = Word("Press the button that has the focus")
     INSIDE = Word("Move a slider, in a list, from expert to expert on the map")
     OPEN_ENTRY = Word("In the list of models: look at one")
     DELETE_MODEL = Word("In the list of models: delete one (you are asked first)")
@@ -41,6 +42,7 @@ class ShortcutWords:
     ENTER = Word("Enter")
     SHIFT_ENTER = Word("Shift+Enter")
     TAB = Word("Tab, Shift+Tab")
+    SPACE_ENTER = Word("Space, Enter")
     ARROWS = Word("Arrow keys")
     DELETE = Word("Delete")
     LEFT_RIGHT = Word("Left, Right")
@@ -68,6 +70,7 @@ def shortcut_lines() -> list[tuple[str, str]]:
         (ShortcutWords.ENTER, ShortcutWords.SEND),
         (ShortcutWords.SHIFT_ENTER, ShortcutWords.NEW_LINE),
         (ShortcutWords.TAB, ShortcutWords.NEXT),
+        (ShortcutWords.SPACE_ENTER, ShortcutWords.PRESS),
         (ShortcutWords.ARROWS, ShortcutWords.INSIDE),
         (ShortcutWords.ENTER, ShortcutWords.OPEN_ENTRY),
         (ShortcutWords.DELETE, ShortcutWords.DELETE_MODEL),

@@ -185,6 +185,7 @@ def test_keys_are_listed_and_each_of_them_works(window: WindowDriver) -> None:
     assert page.keys.hasFocus()
     window.qtbot.waitUntil(lambda: not page.keys.visibleRegion().isEmpty())
     shown = [item.text() for item in page.keys.findChildren(QLabel)]
+    assert "Space, Enter" in shown
     for keys, what in shortcut_lines():
         assert keys in shown
         assert what in shown
