@@ -2,11 +2,13 @@
 
 Known are, each alone or in a list: a chat as Larder saves it; messages with ``role`` and
 ``content``, also one on each line; messages in versions of which one is selected; turns with
-``from`` and ``value``; pairs of a question and an answer; a tree of messages with a current node.
+``from`` and ``value``; pairs of a question and an answer; a tree of messages with a current node;
+messages with a ``sender``; a chat inside of a row with what a program keeps about it.
 """
 
 import contextlib
 import dataclasses
+import datetime as dt
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -19,6 +21,11 @@ from runtime.protocol.chat import GenerationStats, Role
 MAX_IMPORT_BYTES = 64 << 20
 """A larger file would hold up the window while it is read."""
 _MAX_TIME_S = 1 << 33
+"""Larger numbers are milliseconds."""
+_TIMES = ("update_time", "updated_at", "create_time", "created_at", "createdAt")
+_THINKING = ("reasoning", "thinking")
+_UNSAID = ("reasoning_recap", "user_editable_context", "model_editable_context")
+"""Kinds of content that a program notes in a tree and does not show as something said."""
 _BEGIN = "<|BEGIN-VISIBLE-CHAT|>"
 """Stands for the question before an answer that nobody asked for."""
 _ENDS = frozenset(end.value for end in AnswerEnd if end is not AnswerEnd.GROWING)
@@ -98,10 +105,13 @@ def _candidates(data: object) -> list[Mapping[str, object]]:
 
 
 def _chat_of(data: Mapping[str, object]) -> ImportedChat | None:
+    inner = data.get("chat")
+    data = {**data, **inner} if isinstance(inner, dict) else data
     rows = (
-        _branch(data)
+        _said(_branch(data))
         or _mappings(data.get("messages"))
         or _mappings(data.get("conversations"))
+        or _mappings(data.get("chat_messages"))
         or _turns(data.get("internal"))
     )
     read = [_message_of(row) for row in rows]
@@ -112,7 +122,7 @@ def _chat_of(data: Mapping[str, object]) -> ImportedChat | None:
     return ImportedChat(
         _line(data.get("title") or data.get("name")) or title_of(found[0].text),
         tuple(found),
-        _time(data.get("update_time") or data.get("create_time")),
+        _time(data) or _time(rows[-1]),
         is_pinned=data.get("is_pinned") is True,
         folder=_line(data.get("folder")),
         preset=_line(data.get("preset")),
@@ -148,17 +158,53 @@ def _branch(data: Mapping[str, object]) -> list[Mapping[str, object]]:
     return branch[::-1]
 
 
+def _said(branch: list[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Return the messages that were shown, each answer with the thoughts that came before it."""
+    said: list[Mapping[str, object]] = []
+    thoughts: list[str] = []
+    for row in branch:
+        content, metadata = _mapping(row.get("content")), _mapping(row.get("metadata"))
+        kind = content.get("content_type")
+        if kind == "thoughts":
+            thoughts += [_text(each.get("content")) for each in _mappings(content.get("thoughts"))]
+        elif kind not in _UNSAID and not metadata.get("is_visually_hidden_from_conversation"):
+            is_answer = _is_shown(row) and _role_of(row) is Role.ASSISTANT
+            said.append({"thinking": _text(thoughts), **row} if is_answer else row)
+            if is_answer or _role_of(row) is Role.USER:
+                thoughts = []
+    return said
+
+
+def _is_shown(row: Mapping[str, object]) -> bool:
+    """Whether a message is to all: what a model says to a tool is no answer."""
+    return row.get("recipient", "all") == "all"
+
+
+def _role_of(row: Mapping[str, object]) -> Role | None:
+    author = row.get("author")
+    names = (row.get(key) for key in ("role", "from", "sender"))
+    name = author.get("role") if isinstance(author, dict) else next(filter(None, names), None)
+    return _ROLES.get(name) if isinstance(name, str) else None
+
+
+def _model_of(row: Mapping[str, object]) -> str:
+    """Return the name of the model that wrote a message."""
+    metadata, sender = _mapping(row.get("metadata")), _mapping(row.get("senderInfo"))
+    return _line(row.get("model") or metadata.get("model_slug") or sender.get("senderName"))
+
+
 def _message_of(row: Mapping[str, object]) -> ImportedMessage | None:
     """Return a message; None for one of another role, or without a text."""
     row = _selected(row)
-    author = row.get("author")
-    name = author.get("role") if isinstance(author, dict) else row.get("role") or row.get("from")
-    role = _ROLES.get(name) if isinstance(name, str) else None
-    if role is None or row.get("recipient", "all") != "all":
-        # What a model says to a tool is no answer.
+    role = _role_of(row)
+    if role is None or not _is_shown(row):
         return None
     value = next((row[key] for key in ("text", "content", "value") if key in row), None)
-    text, thinking = _text(value), _text(row.get("thinking") or row.get("reasoning_content"))
+    thought = [part for part in _mappings(row.get("content")) if part.get("type") in _THINKING]
+    thinking = _text(row.get("thinking") or row.get("reasoning_content") or thought)
+    if isinstance(value, list):
+        value = [part for part in value if part not in thought]
+    text = _text(value)
     if value is None:
         steps = _mappings(row.get("steps"))
         thinking = _text([step for step in steps if _is_thinking(step)])
@@ -174,7 +220,7 @@ def _message_of(row: Mapping[str, object]) -> ImportedMessage | None:
         role,
         text.strip(),
         thinking,
-        _text(row.get("model")),
+        _model_of(row),
         AnswerEnd(end) if isinstance(end, str) and end in _ENDS else AnswerEnd.FINISHED,
         stats,
     )
@@ -201,7 +247,7 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        names = ("parts", "text", "content", "value")
+        names = ("parts", "text", "content", "value", "thinking")
         return _text(next((value[name] for name in names if value.get(name)), None))
     if isinstance(value, list):
         return "\n\n".join(text for text in map(_text, value) if text)
@@ -218,11 +264,22 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-def _time(value: object) -> float:
-    """Return seconds since 1970; 0 for what cannot be that."""
-    if isinstance(value, int | float) and 0 < value < _MAX_TIME_S:
-        return float(value)
-    return 0.0
+def _time(row: Mapping[str, object]) -> float:
+    """Return when something was last changed or made, in seconds since 1970; 0 if it is not told.
+
+    Programs write it in seconds, in milliseconds, or as a date.
+    """
+    value = next((row[key] for key in _TIMES if row.get(key)), None)
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError, OverflowError, OSError):
+            value = dt.datetime.fromisoformat(value).timestamp()
+    if isinstance(value, int | float) and _MAX_TIME_S <= value < _MAX_TIME_S * 1000:
+        value /= 1000
+    return float(value) if isinstance(value, int | float) and 0 < value < _MAX_TIME_S else 0.0
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
 
 
 def _mappings(value: object) -> list[Mapping[str, object]]:
