@@ -11,6 +11,7 @@ from app.text.view_words import DialogWords
 from app.text.words import ChatWords
 from app.theme import metrics
 from app.theme.palette import Palette
+from app.views.flow_layout import FlowLayout
 from app.views.pieces import IconButton, button, label, set_look
 from app.views.preset_button import PresetButton
 from app.views.question_field import QuestionField
@@ -187,13 +188,11 @@ class Composer(QWidget):
 
 
 def _row(*widgets: QWidget) -> QWidget:
-    """Return widgets beside each other, hidden."""
+    """Return widgets beside each other, in more lines where the window is narrow, hidden."""
     holder = QWidget()
-    row = QHBoxLayout(holder)
-    row.setContentsMargins(0, 0, 0, 0)
+    row = FlowLayout(holder, 2 * metrics.GRID)
     for widget in widgets:
         row.addWidget(widget)
-    row.addStretch(1)
     holder.hide()
     return holder
 

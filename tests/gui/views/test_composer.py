@@ -182,3 +182,34 @@ def test_summary_that_fails_is_told(page: ChatView) -> None:
     page.show()
     page._chat.shortening.failed.emit(None)
     assert ChatWords.SHORTEN_NOTHING in page.notice.text()
+
+
+@pytest.mark.parametrize(
+    "direction", [Qt.LayoutDirection.LeftToRight, Qt.LayoutDirection.RightToLeft]
+)
+def test_choices_of_a_narrow_composer_go_on_in_the_next_line(
+    composer: Composer, qtbot: QtBot, direction: Qt.LayoutDirection
+) -> None:
+    composer.setLayoutDirection(direction)
+    composer.show_context(120, 4096, 5000)
+    composer.show_chat(4, 0)
+    buttons = [
+        composer.shorten_button,
+        composer.leave_out_button,
+        composer.new_chat_button,
+        composer.longer_button,
+    ]
+
+    def is_whole() -> bool:
+        rooms = [button.geometry() for button in buttons]
+        return all(
+            room.width() >= button.sizeHint().width() and composer.choices.rect().contains(room)
+            for room, button in zip(rooms, buttons, strict=True)
+        )
+
+    heights = []
+    for width in (700, 400, 240):
+        composer.resize(width, 500)
+        qtbot.waitUntil(lambda width=width: composer.choices.width() <= width and is_whole())  # type: ignore[misc]
+        heights.append(composer.choices.height())
+    assert heights[0] < heights[1] < heights[2]
