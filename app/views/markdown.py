@@ -17,6 +17,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from app.views.markdown_formulas import with_formulas
+from app.views.nested_code import nested_code
 
 MAX_NESTING = 32
 """Quotes and lists within each other; what is deeper is shown as it was written."""
@@ -25,6 +26,7 @@ MAX_GROUP_CELLS = 100
 """A list or table settles in groups of about this size, so that an update costs no more."""
 
 _TASK = re.compile(r"<li>(<p>)?\[([ xX])\] ")
+_NEW_LINE = re.compile(r"&lt;br ?/?&gt;", re.IGNORECASE)
 _LISTS = ("bullet_list_open", "ordered_list_open")
 
 
@@ -68,6 +70,22 @@ class _Renderer(RendererHTML):
         address = html.escape(str(token.attrGet("src") or ""))
         return f'<a href="{address}">{html.escape(text) or address}</a>'
 
+    def text(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """Return text; the mark for a new line, which cells cannot have otherwise, is one."""
+        return _NEW_LINE.sub("<br/>", html.escape(tokens[idx].content))
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
+        """Return code inside of another block."""
+        token = tokens[idx]
+        text, language = token.content.removesuffix("\n"), token.info.strip().split(" ")[0]
+        return nested_code(text, language, is_closed="is_open" not in token.meta)
+
+    def code_block(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        """Return indented code inside of another block."""
+        return self.fence(tokens, idx, options, env)
+
     def table_open(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
     ) -> str:
@@ -107,7 +125,19 @@ def _render(tokens: Sequence[Token], source: str, *, is_continued: bool = False)
     if _is_too_deep(tokens):
         lines = "<br/>".join(html.escape(line) for line in source.split("\n"))
         return Prose(f'<p style="white-space: pre-wrap">{lines}</p>')
+    _mark_open_code(tokens, source)
     return Prose(_TASK.sub(_task_item, _html(tokens)))
+
+
+def _mark_open_code(tokens: Sequence[Token], source: str) -> None:
+    """Mark code whose end is not there yet."""
+    first_line = (tokens[0].map or [0])[0]
+    lines = source.split("\n")
+    for token in tokens:
+        if token.type == "fence" and token.map:
+            last = lines[min(token.map[1] - first_line, len(lines)) - 1].rstrip()
+            if token.map[1] - token.map[0] < 2 or not last.endswith(token.markup):
+                token.meta["is_open"] = True
 
 
 def _task_item(match: re.Match[str]) -> str:

@@ -1,13 +1,15 @@
 """Stretches of text that are as high as they need to be: rich text that flows."""
 
 from PySide6.QtCore import QMimeData, QSize, Qt, QUrl, Signal
-from PySide6.QtGui import QImage, QResizeEvent, QWheelEvent
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
+from PySide6.QtGui import QCursor, QGuiApplication, QImage, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QToolTip, QWidget
 
 from app.formulas.desk import FormulaDesk, FormulaKey
+from app.text.view_words import CodeWords
 from app.text.words import ChatWords
 from app.theme.palette import Palette
 from app.views.formula_text import IMAGE, SCHEME, filled, key_of, picture, written_of
+from app.views.nested_code import code_behind, nested_style
 
 
 def document_style(palette: Palette) -> str:
@@ -21,6 +23,7 @@ h1, h2 {{ font-size: 17px; font-weight: 600; margin: 8px 0 8px 0; }}
 h3, h4, h5, h6 {{ font-size: 15px; font-weight: 600; margin: 8px 0 6px 0; }}
 a {{ color: {palette.link}; }}
 code, pre {{ background-color: {palette.code}; font-family: monospace; }}
+{nested_style(palette)}
 blockquote {{ color: {palette.dim}; margin: 0 0 8px 12px; }}
 table {{ border-collapse: collapse; margin: 0 0 8px 0; }}
 th, td {{ border: 1px solid {palette.line}; padding: 6px; }}
@@ -140,7 +143,12 @@ class ProseView(FittedText):
             self.show_html(self._held_html)
 
     def _on_anchor_clicked(self, url: QUrl) -> None:
-        self.link_clicked.emit(url.toString())
+        code = code_behind(url.toString(), self._html)
+        if code is None:
+            self.link_clicked.emit(url.toString())
+            return
+        QGuiApplication.clipboard().setText(code)
+        QToolTip.showText(QCursor.pos(), CodeWords.COPIED, self)
 
     def loadResource(self, kind: int, url: QUrl | str) -> object:
         """Return the picture of a formula, and nothing else."""

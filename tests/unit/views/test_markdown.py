@@ -177,3 +177,9 @@ def test_stream_of_unclosed_fence_is_one_open_code_block() -> None:
 def test_blocks_of_nothing_is_empty() -> None:
     assert blocks_of("") == []
     assert blocks_of("\n\n") == []
+
+
+def test_mark_for_a_new_line_in_a_cell_is_one() -> None:
+    (table,) = blocks_of("| a |\n|---|\n| one<br>two<BR />`<br>` <b> |")
+    assert isinstance(table, Table)
+    assert table.rows == (("one<br/>two<br/><code>&lt;br&gt;</code> &lt;b&gt;",),)
