@@ -1,5 +1,7 @@
 """What is known about the folder a person looks at: report, plans, budget, the button to start."""
 
+from pathlib import PurePath
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
@@ -173,7 +175,8 @@ class CandidateView(QWidget):
 
     def _show_found(self, candidate: Candidate) -> None:
         report = candidate.report
-        name = report.name if report is not None and report.name else candidate.folder
+        name = report.name if report is not None else ""
+        name = name or PurePath(candidate.folder).name or candidate.folder
         self._title.setText(phrases.on_this_pc(name))
         self._title.setToolTip(candidate.folder)
         if report is None:

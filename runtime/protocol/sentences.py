@@ -46,7 +46,7 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             " safetensors files, or a GGUF file."
         ),
         ErrorCode.SEVERAL_MODELS: (
-            "{folder} holds {num_models} models. Choose the folder of one of them: {names}."
+            "{folder} holds {num_models} models. Choose one of them: {names}."
         ),
         ErrorCode.COPY_WITHOUT_MODEL: (
             "{folder} is a prepared copy of {name} and not the model itself, which is needed too."
@@ -70,8 +70,8 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             " model that is stored as one of these: {supported}."
         ),
         ErrorCode.SHARD_MISSING: (
-            "The weight file {file} is missing (matrices in it: {num_tensors}, {first_tensor} among"
-            " them). Download it into the model folder."
+            "The weight file {file} is missing (matrices in it: {num_tensors}, the first:"
+            " {first_tensor}). Download it into the model folder."
         ),
         ErrorCode.SHARD_MISNAMED: (
             "The weight file {file} is missing, but {found} holds what belongs in it. Rename"

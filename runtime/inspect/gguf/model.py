@@ -48,7 +48,9 @@ def inspect_gguf(path: Path) -> Inspection:
         metadata = Metadata(header, parts)
         architecture = metadata.architecture
         family, spec, found = _read_spec(path, metadata)
-        problems += found
+        # What follows from the matrices alone, such as which layers have experts, is not known
+        # where some of them are missing.
+        problems += [] if family is not None and parts.problems else found
         if family is not None and spec is not None and not parts.problems:
             turned = architecture in TURNED_PAIRS
             roles, kinds = assign_roles(family, spec, parts.tensors, has_turned_pairs=turned)

@@ -270,6 +270,7 @@ def test_folder_of_several_models_can_be_listed_whole(page: Page) -> None:
     report = some_report("/many", "", (several,))
     page.client.answer(ModelInspected(request_id=request_id, report=report))
     button = page.view.candidate_view._list_all
+    assert page.view.candidate_view._title.text() == "many on this PC"
     assert button.isVisible()
     button.click()
     assert page.settings.values.model_roots == [DRIVE, "/many"]

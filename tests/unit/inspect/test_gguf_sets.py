@@ -11,6 +11,8 @@ from tests.support.checkpoint_folders import write_checkpoint
 from tests.support.gguf_files import tiny_llama, write_gguf
 from tests.support.gguf_models import (
     inspected,
+    model_tensors,
+    model_values,
     problem,
 )
 
@@ -156,3 +158,11 @@ def test_every_model_of_a_folder_is_found_by_its_first_part_that_is_there() -> N
         "large-00002-of-04096.gguf",
         "one.GGUF",
     ]
+
+
+def test_half_a_set_is_told_as_that_and_not_as_a_model_without_experts(tmp_path: Path) -> None:
+    first = dict(list(model_tensors("qwen3_moe").items())[:2])
+    values = {**model_values("qwen3_moe"), "split.no": 0, "split.count": 2}
+    path = write_gguf(tmp_path / "m-00001-of-00002.gguf", values, first)
+    problems = inspect_folder(str(path)).report.problems
+    assert [each.code for each in problems] == [ErrorCode.SHARD_MISSING]
