@@ -22,6 +22,7 @@ from app.views.nested_code import nested_code
 MAX_NESTING = 32
 """Quotes and lists within each other; what is deeper is shown as it was written."""
 MAX_GROUP_ITEMS = 40
+MAX_GROUP_LINES = 60
 MAX_GROUP_CELLS = 100
 """A list or table settles in groups of about this size, so that an update costs no more."""
 
@@ -175,15 +176,27 @@ def _cuts(block: Sequence[Token]) -> list[int]:
     """Return the lines at which a long list or table is parted; none if it is not long."""
     kind = block[0].type
     if kind in _LISTS:
-        parts = [each for each in block if each.type == "list_item_open" and each.level == 1]
-        size = MAX_GROUP_ITEMS
-    elif kind == "table_open":
+        items = [each for each in block if each.type == "list_item_open" and each.level == 1]
+        return _item_cuts([each.map[0] for each in items if each.map])
+    if kind == "table_open":
         parts = [each for each in block if each.type == "tr_open"][1:]
         num_columns = sum(each.type == "th_open" for each in block)
         size = max(1, MAX_GROUP_CELLS // max(1, num_columns))
     else:
         return []
     return [each.map[0] for each in parts[size::size] if each.map]
+
+
+def _item_cuts(starts: Sequence[int]) -> list[int]:
+    """Return those of the first lines of items at which a new group begins."""
+    cuts: list[int] = []
+    first_line, num_items = starts[0], 0
+    for line in starts:
+        if num_items == MAX_GROUP_ITEMS or line - first_line >= MAX_GROUP_LINES:
+            cuts.append(line)
+            first_line, num_items = line, 0
+        num_items += 1
+    return cuts
 
 
 class MarkdownStream:

@@ -1,5 +1,6 @@
 """Code inside of a list or quote: HTML with its language, a word that copies it, and colours."""
 
+import functools
 import hashlib
 import html
 import re
@@ -12,6 +13,8 @@ _SCHEME = "copy-code:"
 _MARK_CHARACTERS = 16
 MAX_COLOURED_CHARACTERS = 6000
 """A longer block stays plain: a list that grows is written anew with each word."""
+MAX_KEPT = 128
+"""Blocks whose colours are kept while the list around them grows."""
 _KINDS = ("code_keyword", "code_string", "code_number", "code_comment", "code_name")
 _TAG = re.compile(r"<[^>]+>")
 
@@ -19,16 +22,12 @@ _TAG = re.compile(r"<[^>]+>")
 def nested_code(text: str, language: str, *, is_closed: bool) -> str:
     """Return the HTML of a block; it is coloured once it is closed."""
     is_coloured = is_closed and len(text) <= MAX_COLOURED_CHARACTERS
-    lines = highlight_spans(text, language) if is_coloured else []
-    shown = [
-        _coloured(line, lines[number] if number < len(lines) else [])
-        for number, line in enumerate(text.split("\n"))
-    ]
+    shown = _coloured(text, language) if is_coloured else html.escape(text).replace("\n", "<br/>")
     copy = f'<a href="{_address(text)}">{html.escape(str(CodeWords.COPY))}</a>'
     return (
         '<table class="code" width="100%" cellspacing="0"><tr>'
         f'<td class="code">{html.escape(language)}</td><td class="code" align="right">{copy}</td>'
-        f'</tr><tr><td class="code" colspan="2"><pre>{"<br/>".join(shown)}</pre></td></tr></table>'
+        f'</tr><tr><td class="code" colspan="2"><pre>{shown}</pre></td></tr></table>'
     )
 
 
@@ -58,7 +57,16 @@ def _address(text: str) -> str:
     return _SCHEME + mark[:_MARK_CHARACTERS]
 
 
-def _coloured(line: str, spans: list[Span]) -> str:
+@functools.lru_cache(MAX_KEPT)
+def _coloured(text: str, language: str) -> str:
+    lines = highlight_spans(text, language)
+    return "<br/>".join(
+        _coloured_line(line, lines[number] if number < len(lines) else [])
+        for number, line in enumerate(text.split("\n"))
+    )
+
+
+def _coloured_line(line: str, spans: list[Span]) -> str:
     pieces, done = [], 0
     for start, length, kind in spans:
         pieces.append(html.escape(line[done:start]))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from app.views.markdown import (
     MAX_GROUP_CELLS,
     MAX_GROUP_ITEMS,
+    MAX_GROUP_LINES,
     Block,
     Code,
     MarkdownStream,
@@ -45,6 +46,9 @@ the end"""
 
 LONG_LIST = "".join(f"- item {number}\n" for number in range(100)) + "\nthe end"
 LONG_NUMBERS = "5. item\n" + "1. item\n" * (2 * MAX_GROUP_ITEMS + 19) + "\nthe end"
+LONG_ITEMS = "".join(
+    f"{number}. item\n\n   ```\n" + "   line\n" * 10 + "   ```\n\n" for number in range(1, 20)
+)
 LONG_TABLE = (
     "| a | b |\n|--:|---|\n"
     + "".join(f"| {number} | *{number}* |\n" for number in range(130))
@@ -72,7 +76,7 @@ def test_stream_in_any_pieces_gives_the_same_blocks(cuts: list[int]) -> None:
     assert streamed(cut_up(SAMPLE, cuts)) == blocks_of(SAMPLE)
 
 
-@pytest.mark.parametrize("text", [LONG_LIST, LONG_NUMBERS, LONG_TABLE])
+@pytest.mark.parametrize("text", [LONG_LIST, LONG_NUMBERS, LONG_ITEMS, LONG_TABLE])
 @given(cuts=st.lists(st.integers(1, 4000), max_size=40))
 @settings(max_examples=25, deadline=None)
 def test_stream_of_long_block_in_any_pieces_gives_the_same_groups(
@@ -91,6 +95,14 @@ def test_blocks_of_long_list_are_groups_that_keep_their_numbers() -> None:
     assert third.html.startswith(f'<ol start="{5 + 2 * MAX_GROUP_ITEMS}">')
     assert third.html.count("<li>") == 20
     assert end == Prose("<p>the end</p>\n")
+
+
+def test_blocks_of_list_of_long_items_are_groups_by_their_lines() -> None:
+    blocks = [block for block in blocks_of(LONG_ITEMS) if isinstance(block, Prose)]
+    counts = [block.html.count("<li>") for block in blocks]
+    assert sum(counts) == 19
+    assert max(counts) <= MAX_GROUP_LINES // 10
+    assert blocks[1].html.startswith(f'<ol start="{counts[0] + 1}">')
 
 
 def test_blocks_of_long_table_are_groups_with_all_rows_in_order() -> None:
