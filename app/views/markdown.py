@@ -26,6 +26,12 @@ MAX_GROUP_LINES = 60
 MAX_GROUP_CELLS = 100
 """A list or table settles in groups of about this size, so that an update costs no more."""
 
+MAX_BAR_LEVEL = 2
+"""Quotes that are deeper within others have no bar: tables within tables are slow to lay out."""
+_QUOTE_BEGIN = (
+    '<table class="quote" width="100%" cellspacing="0"><tr><td class="bar" width="3"></td>'
+    '<td class="quote">'
+)
 _TASK = re.compile(r"<li>(<p>)?\[([ xX])\] ")
 _NEW_LINE = re.compile(r"&lt;br ?/?&gt;", re.IGNORECASE)
 _LISTS = ("bullet_list_open", "ordered_list_open")
@@ -86,6 +92,18 @@ class _Renderer(RendererHTML):
     ) -> str:
         """Return indented code inside of another block."""
         return self.fence(tokens, idx, options, env)
+
+    def blockquote_open(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        """Begin a quote, with a bar at its side."""
+        return _QUOTE_BEGIN if tokens[idx].level < MAX_BAR_LEVEL else "<blockquote>"
+
+    def blockquote_close(
+        self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType
+    ) -> str:
+        """End a quote."""
+        return "</td></tr></table>" if tokens[idx].level < MAX_BAR_LEVEL else "</blockquote>"
 
     def table_open(
         self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType

@@ -27,6 +27,8 @@ code, pre {{ background-color: {palette.code}; font-family: monospace; }}
 blockquote {{ color: {palette.dim}; margin: 0 0 8px 12px; }}
 table {{ border-collapse: collapse; margin: 0 0 8px 0; }}
 th, td {{ border: 1px solid {palette.line}; padding: 6px; }}
+td.quote {{ color: {palette.dim}; border: 0; padding: 0 0 0 10px; }}
+td.bar {{ background-color: {palette.line}; border: 0; padding: 0; }}
 th {{ font-weight: 600; }}
 """
 

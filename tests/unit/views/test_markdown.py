@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.views.markdown import (
+    MAX_BAR_LEVEL,
     MAX_GROUP_CELLS,
     MAX_GROUP_ITEMS,
     MAX_GROUP_LINES,
@@ -195,3 +196,14 @@ def test_mark_for_a_new_line_in_a_cell_is_one() -> None:
     (table,) = blocks_of("| a |\n|---|\n| one<br>two<BR />`<br>` <b> |")
     assert isinstance(table, Table)
     assert table.rows == (("one<br/>two<br/><code>&lt;br&gt;</code> &lt;b&gt;",),)
+
+
+def test_quotes_have_a_bar_each_and_very_deep_ones_none() -> None:
+    (two,) = blocks_of("> one\n>\n> > two")
+    assert isinstance(two, Prose)
+    assert two.html.count('<td class="bar"') == two.html.count("</table>") == 2
+    (deep,) = blocks_of("> " * 10 + "deep")
+    assert isinstance(deep, Prose)
+    num_bars = deep.html.count('<td class="bar"')
+    assert num_bars == deep.html.count("</table>") == MAX_BAR_LEVEL
+    assert deep.html.count("<blockquote>") == deep.html.count("</blockquote>") == 10 - num_bars
