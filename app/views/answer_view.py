@@ -14,7 +14,7 @@ from app.text.words import ChatWords
 from app.theme.palette import Palette
 from app.views.markdown_view import MarkdownView
 from app.views.message_view import MessageView
-from app.views.pieces import button, label, remove
+from app.views.pieces import ToolButton, button, label, remove
 from app.views.plain_text import LongText
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.comparison import notes_of
@@ -135,7 +135,7 @@ class AnswerView(MessageView):
         return phrases.thought_for(message.stats.thinking_s)
 
     def _make_fold(self) -> QToolButton:
-        fold = QToolButton()
+        fold = ToolButton()
         fold.setCheckable(True)
         fold.setAccessibleName(DialogWords.SHOW_THINKING)
         fold.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
     QSizePolicy,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -25,6 +24,7 @@ from app.text.view_words import CodeWords
 from app.theme.apply import code_font
 from app.theme.palette import Palette
 from app.views.code_spans import Span, highlight_spans
+from app.views.pieces import ToolButton
 
 
 class _Highlighter(QSyntaxHighlighter):
@@ -70,7 +70,7 @@ class CodeView(QFrame):
         self._language = ""
         self._language_label = QLabel()
         self._language_label.setProperty("look", "dim")
-        self._copy_button = QToolButton()
+        self._copy_button = ToolButton()
         self._copy_button.setText(CodeWords.COPY)
         self._copy_button.setAccessibleName(CodeWords.COPY_CODE)
         self._copy_button.clicked.connect(self._on_copy_clicked)

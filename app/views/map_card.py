@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QHBoxLayout,
     QSizePolicy,
-    QToolButton,
     QWidget,
 )
 
@@ -19,7 +18,7 @@ from app.text import map_phrases, monitor_phrases
 from app.text.monitor_words import MapWords
 from app.theme.palette import Palette
 from app.views.legend import Legend
-from app.views.pieces import Card, label
+from app.views.pieces import Card, ToolButton, label
 from runtime.protocol.telemetry import ExpertMap
 
 
@@ -60,7 +59,7 @@ class MapCard(Card):
             (MapMode.USE, MapWords.USE),
             (MapMode.BITS, MapWords.BITS),
         ):
-            choice = QToolButton()
+            choice = ToolButton()
             choice.setText(name)
             choice.setCheckable(True)
             choice.setChecked(mode is self._mode)

@@ -8,7 +8,7 @@ from app.state.chat_values import Message
 from app.text import phrases
 from app.text.words import ChatWords
 from app.theme.palette import Palette
-from app.views.pieces import IconButton, label
+from app.views.pieces import IconButton, ToolButton, label
 
 
 class MessageActions(QWidget):
@@ -66,7 +66,7 @@ class MessageActions(QWidget):
         self._reveal()
 
     def _step(self, sign: str, name: str, step: int) -> QToolButton:
-        button = QToolButton()
+        button = ToolButton()
         button.setText(sign)
         button.setAccessibleName(name)
         button.clicked.connect(lambda: self.variant_wanted.emit(step))

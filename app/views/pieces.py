@@ -1,7 +1,7 @@
 """Small widgets that recur: labels in a look, cards, buttons with an icon."""
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QIcon
+from PySide6.QtGui import QIcon, QKeyEvent
 from PySide6.QtWidgets import (
     QFrame,
     QLabel,
@@ -49,7 +49,27 @@ def button(text: str, look: str = "") -> QPushButton:
     return widget
 
 
-class IconButton(QToolButton):
+class ToolButton(QToolButton):
+    """A button that Enter presses as Space does, on every system."""
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Press it."""
+        super().keyPressEvent(as_space(event))
+
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        """Let it go."""
+        super().keyReleaseEvent(as_space(event))
+
+
+def as_space(event: QKeyEvent) -> QKeyEvent:
+    """Return the event of the space bar for that of Enter; any other is itself."""
+    if event.key() not in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+        return event
+    key, modifiers = Qt.Key.Key_Space, event.modifiers()
+    return QKeyEvent(event.type(), key, modifiers, " ", event.isAutoRepeat())
+
+
+class IconButton(ToolButton):
     """A button that is only an icon; its name is in tooltip and accessible name."""
 
     def __init__(self, icon_name: str, name: str, palette: Palette, size: int = 16) -> None:

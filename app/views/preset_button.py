@@ -7,12 +7,12 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from app.text.preset_words import PresetWords, always_with
-from app.views.pieces import menu_text
+from app.views.pieces import ToolButton, menu_text
 
 MAX_NAME_CHARACTERS = 24
 
 
-class PresetButton(QToolButton):
+class PresetButton(ToolButton):
     """Shows the preset in force and offers the others."""
 
     chosen = Signal(str)

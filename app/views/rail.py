@@ -10,6 +10,7 @@ from app.text.words import ShellWords
 from app.theme import metrics
 from app.theme.apply import icon
 from app.theme.palette import Palette
+from app.views.pieces import ToolButton
 
 SIDE = 8
 AROUND_NAME = 2 * SIDE + 6
@@ -49,7 +50,7 @@ class Rail(QFrame):
         layout.setContentsMargins(SIDE, 14, SIDE, 8)
         layout.setSpacing(6)
         for number, page in enumerate(Page, start=1):
-            button = QToolButton()
+            button = ToolButton()
             button.setProperty("look", "rail")
             name = _name(page)
             button.setText(name)

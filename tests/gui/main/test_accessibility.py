@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.state.settings import ThemeChoice
 from app.state.stages import Stage
-from app.text.monitor_words import LiveWords
+from app.text.monitor_words import LiveWords, MapWords
 from app.text.shortcut_words import Shortcut, shortcut_lines
 from app.text.words import ModelWords
 from app.views import announce
@@ -133,6 +133,12 @@ def test_a_whole_visit_needs_no_mouse(window: WindowDriver) -> None:
     view = program.window.page(Page.MONITOR)
     assert isinstance(view, MonitorView)
     assert view.clock.is_paused
+    use = next(
+        item for item in view.map_card.findChildren(QAbstractButton) if item.text() == MapWords.USE
+    )
+    use.setFocus(Qt.FocusReason.TabFocusReason)
+    press(Qt.Key.Key_Return)
+    assert use.isChecked(), "Enter presses as Space does"
     tab_to("Expert map")
     qtbot.waitUntil(lambda: not view.map_card.map.grid.is_empty)
     press(Qt.Key.Key_Right)
