@@ -69,7 +69,8 @@ def test_make_knows_every_verb_and_begins_with_run() -> None:
 
 def test_make_for_windows_hands_any_verb_over_and_tries_the_same_pythons() -> None:
     text = (ROOT / "make.cmd").read_text(encoding="utf-8")
-    assert 'if "%VERB%"=="" set "VERB=run"' in text
+    assert 'set "VERB=%*"' in text
+    assert 'if "%~1"=="" set "VERB=run"' in text
     starts = [line.strip() for line in text.splitlines() if ".ci\\verb.py" in line]
     assert starts
     assert all(line.endswith(" .ci\\verb.py %VERB%") for line in starts)
