@@ -248,7 +248,7 @@ def test_menu_of_a_card_opens_the_folder_and_takes_it_off(
     page.found(some_report(f"{DRIVE}/one", "one"), packed)
     page.view.show()
     qtbot.waitUntil(lambda: page.names() == ["one", "two"])
-    assert "GGUF Q4_K, F32" in shown(page.list.cards[1])
+    qtbot.waitUntil(lambda: "GGUF Q4_K, F32" in shown(page.list.cards[1]))
     for card in page.list.cards:
         card.more_button.click()
         actions = {action.text(): action for action in card.menu().actions()}
