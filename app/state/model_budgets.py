@@ -4,7 +4,14 @@ from collections.abc import Callable
 
 from app.state.candidate_flow import Limits, Send
 from app.state.settings import SettingsState
-from runtime.protocol.messages import BudgetsSet, PlanBudgets, PlanModel, Reply, SetBudgets
+from runtime.protocol.messages import (
+    AnyCommand,
+    BudgetsSet,
+    PlanBudgets,
+    PlanModel,
+    Reply,
+    SetBudgets,
+)
 from runtime.protocol.model import LoadedModel
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets
@@ -76,11 +83,8 @@ class ModelBudgets:
 
         The listener gets ``ModelPlanned`` or ``CommandFailed``, or nothing if the runtime ends.
         """
-        loaded = self._loaded()
-        if loaded is None:
-            return False
-        request_id = self._send(
-            lambda request_id: PlanModel(
+        return self._ask_of_loaded(
+            lambda request_id, loaded: PlanModel(
                 request_id=request_id,
                 folder=loaded.folder,
                 budgets=budgets,
@@ -88,18 +92,14 @@ class ModelBudgets:
             ),
             listener,
         )
-        return request_id is not None
 
     def curve_of_loaded(self, kind: PlanKind, listener: Callable[[Reply], None]) -> bool:
         """Ask what the loaded model would do under many budgets; False if not possible.
 
         The listener gets ``BudgetsPlanned`` or ``CommandFailed``, or nothing if the runtime ends.
         """
-        loaded = self._loaded()
-        if loaded is None:
-            return False
-        request_id = self._send(
-            lambda request_id: PlanBudgets(
+        return self._ask_of_loaded(
+            lambda request_id, loaded: PlanBudgets(
                 request_id=request_id,
                 folder=loaded.folder,
                 kind=kind,
@@ -107,7 +107,6 @@ class ModelBudgets:
             ),
             listener,
         )
-        return request_id is not None
 
     def change_loaded(self, budgets: Budgets, listener: Callable[[Reply], None]) -> bool:
         """Change the budgets of the loaded model, also while it answers; False if not possible.
@@ -115,8 +114,6 @@ class ModelBudgets:
         The listener gets ``BudgetsSet``, when the model and its plan here are the new ones, or
         ``CommandFailed``, after which all is as before.
         """
-        if self._loaded() is None:
-            return False
 
         def on_reply(event: Reply) -> None:
             if isinstance(event, BudgetsSet) and self._loaded() is not None:
@@ -127,10 +124,18 @@ class ModelBudgets:
                 self._taken(event)
             listener(event)
 
-        request_id = self._send(
-            lambda request_id: SetBudgets(request_id=request_id, budgets=budgets), on_reply
+        return self._ask_of_loaded(
+            lambda request_id, _: SetBudgets(request_id=request_id, budgets=budgets), on_reply
         )
-        return request_id is not None
+
+    def _ask_of_loaded(
+        self, make: Callable[[int, LoadedModel], AnyCommand], listener: Callable[[Reply], None]
+    ) -> bool:
+        """Send a command about the loaded model; False without one, or if nobody listens."""
+        loaded = self._loaded()
+        if loaded is None:
+            return False
+        return self._send(lambda request_id: make(request_id, loaded), listener) is not None
 
 
 def vram_in_force(asked: Budgets, plan: PlacementPlan) -> dict[str, int]:
