@@ -184,6 +184,7 @@ class LiveBudgets(QObject):
             self._num_applying = 0
             self._was_set = False
             self._ask_bounds()
+            self._ask_curve()
             self.changed.emit()
 
     def _ask_bounds(self) -> None:
@@ -191,6 +192,11 @@ class LiveBudgets(QObject):
         plan = self._session.loaded_plan
         if plan is not None:
             self._session.budgets.plan_loaded(plan.budgets, self._on_bounded)
+
+    def _ask_curve(self) -> None:
+        """Ask once for each loaded model: its curve holds for all budgets."""
+        plan = self._session.loaded_plan
+        if plan is not None:
             self._session.budgets.curve_of_loaded(plan.kind, self._on_curve)
 
     def _on_bounded(self, event: Reply) -> None:

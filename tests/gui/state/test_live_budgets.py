@@ -272,6 +272,13 @@ def test_live_says_what_to_expect_until_the_plan_comes(
     assert now(live.estimate) is None
 
 
+def test_live_asks_for_the_curve_of_a_model_once(live: LiveBudgets, client: FakeClient) -> None:
+    assert client.count(PlanBudgets) == 1
+    live.carry_out(Budgets(ram_bytes=100))
+    set_budgets(client)
+    assert client.count(PlanBudgets) == 1
+
+
 def test_live_without_a_curve_waits_for_the_plan(live: LiveBudgets, client: FakeClient) -> None:
     command = client.last(PlanBudgets)
     client.answer(CommandFailed(request_id=command.request_id, error=some_error()))
