@@ -3,16 +3,16 @@
 import enum
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from app.state.engine_folder import EngineList, engine_folder, give_back, is_there
-from app.state.hub_link import Asked, HubLink
+from app.state.hub_link import HubLink
+from app.state.hub_work import HubWork
 from app.state.session import Session
 from runtime.protocol.engine_messages import EngineFetched, FetchEngine
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
-from runtime.protocol.hub_messages import DownloadPaused, DownloadProgressed
 from runtime.protocol.machine import MachineReport
-from runtime.protocol.messages import CommandFailed, Reply
+from runtime.protocol.messages import Reply
 
 
 class EngineStage(enum.StrEnum):
@@ -29,30 +29,23 @@ class EngineStage(enum.StrEnum):
     """It is deleted at the next start."""
 
 
-class EngineParts(QObject):
+class EngineParts(HubWork[EngineStage]):
     """The engine that packages lack. Threads: window thread."""
 
-    changed = Signal()
     offered = Signal(str)
     """A card, by its name, that the engine inside cannot drive."""
 
     def __init__(
         self, link: HubLink, session: Session, listed: EngineList | None, data: Path
     ) -> None:
-        super().__init__(link)
-        self._link = link
+        super().__init__(link, EngineStage.NOT_NEEDED, EngineStage.FAILED)
         self._session = session
         self._listed = listed
         self._data = data
-        self._asked: Asked | None = None
-        self.stage = EngineStage.NOT_NEEDED
         self.card = ""
         """The card that it is for."""
-        self.error: ErrorReport | None = None
-        self.done_bytes = 0
         if listed is not None and is_there(self.folder):
             self.stage = EngineStage.READY
-        link.lost.connect(self._on_lost)
         session.changed.connect(self._on_session_changed)
 
     @property
@@ -66,10 +59,15 @@ class EngineParts(QObject):
         assert self._listed is not None
         return engine_folder(self._data, self._listed)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether it is being fetched."""
+        return self.stage is EngineStage.FETCHING
+
     def fetch(self) -> None:
         """Bring it; what came before is used."""
         listed = self._listed
-        if listed is None or self.stage is EngineStage.FETCHING:
+        if listed is None or self.is_busy:
             return
         self.done_bytes = 0
         self._set(EngineStage.FETCHING)
@@ -77,14 +75,8 @@ class EngineParts(QObject):
             lambda request_id: FetchEngine(
                 request_id=request_id, parts=listed.parts, folder=str(self.folder)
             ),
-            self._on_reply,
+            self._on_fetch_reply,
         )
-
-    def stop(self) -> None:
-        """Stop for now; what came is kept."""
-        if self._asked is not None and not self._link.cancel(self._asked):
-            self._asked = None
-            self._set(EngineStage.OFFERED)
 
     def give_back(self) -> None:
         """Go back to the engine inside, from the next start on."""
@@ -113,39 +105,14 @@ class EngineParts(QObject):
             self._set(EngineStage.OFFERED)
             self.offered.emit(self.card)
 
-    def _on_reply(self, event: Reply) -> None:
-        if isinstance(event, DownloadProgressed):
-            self.done_bytes = event.done_bytes
-            self.changed.emit()
-            return
-        self._asked = None
-        if isinstance(event, CommandFailed):
-            self._fail(event.error)
-        elif isinstance(event, DownloadPaused):
-            self._set(EngineStage.OFFERED)
-        elif isinstance(event, EngineFetched):
+    @property
+    def _resting(self) -> EngineStage:
+        return EngineStage.OFFERED
+
+    def _on_fetched(self, event: Reply) -> None:
+        if isinstance(event, EngineFetched):
             self.card = event.card
             self._set(EngineStage.READY)
-
-    def _on_lost(self, error: ErrorReport | None) -> None:
-        """Take note that nothing asked will be answered."""
-        if self.stage is not EngineStage.FETCHING:
-            return
-        self._asked = None
-        if error is None:
-            self._set(EngineStage.OFFERED)
-        else:
-            self._fail(error)
-
-    def _fail(self, error: ErrorReport) -> None:
-        self.error = error
-        self._set(EngineStage.FAILED)
-
-    def _set(self, stage: EngineStage) -> None:
-        if stage is not EngineStage.FAILED:
-            self.error = None
-        self.stage = stage
-        self.changed.emit()
 
 
 def undriven_card(machine: MachineReport) -> str:

@@ -6,9 +6,10 @@ import shutil
 import threading
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
-from app.state.hub_link import Asked, HubLink
+from app.state.hub_link import HubLink
+from app.state.hub_work import HubWork
 from app.state.json_file import pretty, write_whole
 from app.state.package import (
     Package,
@@ -19,7 +20,6 @@ from app.state.package import (
 )
 from app.state.settings import SettingsState
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
-from runtime.protocol.hub_messages import DownloadPaused, DownloadProgressed
 from runtime.protocol.messages import CommandFailed, Reply
 from runtime.protocol.update_messages import (
     CheckForUpdate,
@@ -50,10 +50,9 @@ class UpdateStage(enum.StrEnum):
     FAILED = "failed"
 
 
-class Updates(QObject):
+class Updates(HubWork[UpdateStage]):
     """The newer version, if there is one. Threads: window thread."""
 
-    changed = Signal()
     found = Signal(object)
     """A ``ProgramUpdate`` that nobody had asked for just now."""
 
@@ -65,23 +64,17 @@ class Updates(QObject):
         version: str,
         data: Path,
     ) -> None:
-        super().__init__(link)
-        self._link = link
+        super().__init__(link, UpdateStage.IDLE, UpdateStage.FAILED)
         self._settings = settings
         self._package = package
         self._version = version
         self._record = replaced_file(data)
         self._downloads = data / "updates"
-        self._asked: Asked | None = None
         self._is_wanted = False
         self._removing: threading.Thread | None = None
-        self.stage = UpdateStage.IDLE
         self.update: ProgramUpdate | None = None
-        self.error: ErrorReport | None = None
-        self.done_bytes = 0
         self.file = ""
         """Where the fetched file lies."""
-        link.lost.connect(self._on_lost)
 
     @property
     def package(self) -> Package | None:
@@ -132,12 +125,6 @@ class Updates(QObject):
             self._on_fetch_reply,
         )
 
-    def stop(self) -> None:
-        """Stop what is being asked or fetched; what came is kept."""
-        if self._asked is not None and not self._link.cancel(self._asked):
-            self._asked = None
-            self._set(UpdateStage.FOUND if self.update is not None else UpdateStage.IDLE)
-
     def close(self) -> None:
         """Wait until the version before is gone, at the end of the program."""
         if self._removing is not None:
@@ -173,17 +160,16 @@ class Updates(QObject):
             self.found.emit(event.update)
         self._is_wanted = False
 
-    def _on_fetch_reply(self, event: Reply) -> None:
-        if isinstance(event, DownloadProgressed):
-            self.done_bytes = event.done_bytes
-            self.changed.emit()
-            return
-        self._asked = None
-        if isinstance(event, CommandFailed):
-            self._fail(event.error)
-        elif isinstance(event, DownloadPaused):
-            self._set(UpdateStage.FOUND)
-        elif isinstance(event, UpdateFetched):
+    @property
+    def _resting(self) -> UpdateStage:
+        return UpdateStage.FOUND if self.update is not None else UpdateStage.IDLE
+
+    @property
+    def _lost(self) -> UpdateStage:
+        return UpdateStage.IDLE
+
+    def _on_fetched(self, event: Reply) -> None:
+        if isinstance(event, UpdateFetched):
             self._put_in_place(event.path)
 
     def _put_in_place(self, path: str) -> None:
@@ -227,24 +213,7 @@ class Updates(QObject):
 
     def _fail(self, error: ErrorReport) -> None:
         self._is_wanted = False
-        self.error = error
-        self._set(UpdateStage.FAILED)
-
-    def _on_lost(self, error: ErrorReport | None) -> None:
-        """Take note that nothing asked will be answered."""
-        if not self.is_busy:
-            return
-        self._asked = None
-        if error is None:
-            self._set(UpdateStage.IDLE)
-        else:
-            self._fail(error)
-
-    def _set(self, stage: UpdateStage) -> None:
-        if stage is not UpdateStage.FAILED:
-            self.error = None
-        self.stage = stage
-        self.changed.emit()
+        super()._fail(error)
 
 
 def _replace_file(fresh: Path, package: Package) -> None:
