@@ -1,5 +1,7 @@
 """Energy counters of NVIDIA's cards, by the library of their driver."""
 
+from runtime.hardware.nvml_cards import close_cards, open_cards
+
 
 class GpuEnergy:
     """The counters of all cards that have one; of none where there is no such library.
@@ -10,27 +12,14 @@ class GpuEnergy:
     """
 
     def __init__(self) -> None:
-        self._handles: dict[str, object] = {}
-        try:
-            import pynvml
-        except ImportError:
-            return
-        try:
-            pynvml.nvmlInit()
-        except (pynvml.NVMLError, OSError):
-            return
-        try:
-            handles = {
-                f"nvml:{index}": pynvml.nvmlDeviceGetHandleByIndex(index)
-                for index in range(pynvml.nvmlDeviceGetCount())
-            }
-        except pynvml.NVMLError:
-            handles = {}
+        cards = open_cards()
         self._handles = {
-            source: handle for source, handle in handles.items() if _energy_uj(handle) is not None
+            f"nvml:{index}": card
+            for index, card in enumerate(cards)
+            if _energy_uj(card) is not None
         }
-        if not self._handles:
-            pynvml.nvmlShutdown()
+        if cards and not self._handles:
+            close_cards()
 
     def read(self) -> dict[str, int]:
         """Return the counters of now in microjoules; cards that do not answer are left out."""
@@ -43,10 +32,8 @@ class GpuEnergy:
     def close(self) -> None:
         """Close the library; may be called twice."""
         if self._handles:
-            import pynvml
-
             self._handles = {}
-            pynvml.nvmlShutdown()
+            close_cards()
 
 
 def _energy_uj(handle: object) -> int | None:

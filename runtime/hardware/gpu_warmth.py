@@ -1,5 +1,7 @@
 """How warm NVIDIA's cards are, by the library of their driver."""
 
+from runtime.hardware.nvml_cards import close_cards, open_cards
+
 
 class GpuWarmth:
     """The sensors of all cards; of none where there is no such library.
@@ -10,24 +12,7 @@ class GpuWarmth:
     """
 
     def __init__(self) -> None:
-        self._handles: list[object] = []
-        try:
-            import pynvml
-        except ImportError:
-            return
-        try:
-            pynvml.nvmlInit()
-        except (pynvml.NVMLError, OSError):
-            return
-        try:
-            self._handles = [
-                pynvml.nvmlDeviceGetHandleByIndex(index)
-                for index in range(pynvml.nvmlDeviceGetCount())
-            ]
-        except pynvml.NVMLError:
-            self._handles = []
-        if not self._handles:
-            pynvml.nvmlShutdown()
+        self._handles = open_cards()
 
     def read(self) -> float | None:
         """Return the degrees Celsius of the warmest card, None where none answers."""
@@ -37,10 +22,8 @@ class GpuWarmth:
     def close(self) -> None:
         """Close the library; may be called twice."""
         if self._handles:
-            import pynvml
-
             self._handles = []
-            pynvml.nvmlShutdown()
+            close_cards()
 
 
 def _degrees(handle: object) -> float | None:
