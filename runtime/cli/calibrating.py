@@ -6,7 +6,7 @@ from pathlib import Path
 
 from runtime.cli.client import Client, CommandFailedError
 from runtime.cli.failure import print_json
-from runtime.cli.models import EXIT_CANCELLED, absolute, ask_plans
+from runtime.cli.models import EXIT_CANCELLED, absolute, ask_plans, ask_report
 from runtime.cli.output import tell
 from runtime.cli.screen import ProgressLine, print_rows, safe_text
 from runtime.engine.base import CancelToken
@@ -14,7 +14,7 @@ from runtime.errors import CancelledError, LarderError, report_of
 from runtime.prepare.calibration import Calibration, calibration_path, read_calibration
 from runtime.prepare.calibration_text import read_text
 from runtime.protocol.errors import ErrorCode
-from runtime.protocol.messages import InspectModel, ModelInspected, ModelPlanned
+from runtime.protocol.messages import ModelPlanned
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.service import engine_loader
 from runtime.service.folders import find_folders
@@ -34,12 +34,7 @@ def calibrate(client: Client, options: argparse.Namespace) -> int:
 
 def calibrate_first(client: Client, options: argparse.Namespace) -> int | None:
     """Calibrate a model that is to be prepared, unless it was; return a status if that ended."""
-    folder = absolute(options.folder)
-    report = client.ask(
-        InspectModel(request_id=client.new_id(), folder=folder), ModelInspected
-    ).report
-    if report.problems:
-        raise CommandFailedError(report.problems[0])
+    report = ask_report(client, options)
     kept = read_calibration(calibration_path(find_folders().data, report), report.fingerprint)
     if kept is not None and kept.is_complete:
         return None

@@ -68,6 +68,16 @@ def plan(client: Client, options: argparse.Namespace) -> int:
     return tell_plans(ask_plans(client, absolute(options.folder), options), options)
 
 
+def ask_report(client: Client, options: argparse.Namespace) -> ModelReport:
+    """Return what a model's headers say; raise ``CommandFailedError`` if it cannot run."""
+    report = client.ask(
+        InspectModel(request_id=client.new_id(), folder=absolute(options.folder)), ModelInspected
+    ).report
+    if report.problems:
+        raise CommandFailedError(report.problems[0])
+    return report
+
+
 def ask_plans(client: Client, folder: str, options: argparse.Namespace) -> ModelPlanned:
     """Return the plans for a folder under the budgets that were named."""
     return client.ask(
@@ -134,13 +144,7 @@ def _prepared_format(client: Client, options: argparse.Namespace) -> WeightForma
         return WeightFormat.Q4A_G32
     if options.bits in _PREPARED_FORMATS:
         return _PREPARED_FORMATS[options.bits]
-    folder = absolute(options.folder)
-    report = client.ask(
-        InspectModel(request_id=client.new_id(), folder=folder), ModelInspected
-    ).report
-    if report.problems:
-        raise CommandFailedError(report.problems[0])
-    stored = report.stored_format
+    stored = ask_report(client, options).stored_format
     is_packed = stored not in PLAIN_FORMATS
     return (
         stored if stored and (is_packed or options.bits == _AS_PUBLISHED) else WeightFormat.Q8_G32
