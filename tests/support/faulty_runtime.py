@@ -99,7 +99,10 @@ def _make_faulty(faults: Faults) -> None:
 
 
 def _make_wild(faults: Faults) -> None:
-    """Have the kernel of experts follow a wild address, in all of its threads, when told to."""
+    """Have the kernel of experts follow a wild address when told to, in one thread.
+
+    Two that crash in the same moment cut off each other's stack.
+    """
     from runtime.kernels.native import NativeKernels
 
     class WildModule:
@@ -112,7 +115,10 @@ def _make_wild(faults: Faults) -> None:
             return getattr(self._module, name)
 
         def experts(self, x: int, *others: Any) -> None:
-            self._module.experts(_NOWHERE if faults.wants_crash() else x, *others)
+            if faults.wants_crash():
+                self._module.set_num_threads(1)
+                x = _NOWHERE
+            self._module.experts(x, *others)
 
     begin = NativeKernels.__init__
 
