@@ -71,5 +71,13 @@ class WeighingPolicy(Policy, Protocol):
         """
 
 
+@runtime_checkable
+class DoubtedPolicy(RankingPolicy, Protocol):
+    """A policy whose ranks are expectations, which may be wrong of some text."""
+
+    def believe(self, *, is_believed: bool) -> None:
+        """Rank by expectations from the next step on, or by the last use alone."""
+
+
 PolicyFactory = Callable[[int], Policy]
 """Makes the policy of one layer from its number of slots."""

@@ -1,7 +1,7 @@
 """The default: keep the experts that are most likely to be needed next."""
 
 import dataclasses
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ from runtime.policy.ranked import RankedPolicy
 Floats = npt.NDArray[np.float32]
 _Places = npt.NDArray[np.intp]
 MAX_UNIT = 1e12
+OTHER_PACES = 1e-9
+"""What slower paces count where the last use decides: who was used at the same time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -25,6 +27,15 @@ class Expectation:
     """What it counts that an expert often follows those that are needed now."""
     follower_rate: float = 0.03
     """How much of what is known of followers a step replaces, once enough is known."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Weighing:
+    """What makes a worth of shares and followers."""
+
+    factors: Floats
+    """Of the share of each pace, not yet made one."""
+    follower_weight: float
 
 
 @dataclasses.dataclass(slots=True)
@@ -62,8 +73,8 @@ class ExpectedUsePolicy(RankedPolicy):
         self.num_experts = num_experts
         self.expectation = chosen
         self._decays: Floats = np.array(chosen.decays, np.float32)
-        self._factors: Floats = np.array(chosen.weights, np.float32) * (1 - self._decays)
-        self._follower_weight = chosen.follower_weight
+        # What counts now; the same for all layers.
+        self.weighing = self._weigh(chosen.weights, chosen.follower_weight)
         self._follower_rate = chosen.follower_rate
         # From so many times on an expert is not new: 1 / (times + 1) is below the rate.
         self._num_new = 1 / chosen.follower_rate - 1
@@ -92,6 +103,23 @@ class ExpectedUsePolicy(RankedPolicy):
     def worth(self, expert: int, now: int) -> float:
         """Return the expected use; it has no unit, but the same meaning in every layer."""
         return self._all_worths().item(expert)
+
+    def believe(self, *, is_believed: bool) -> None:
+        """Rank by expectations from the next step on, or by the last use alone.
+
+        A share that halves with every step is more than all that was used before together, so the
+        quickest pace alone ranks by the last use.
+        """
+        chosen = self.expectation
+        if is_believed:
+            self.weighing = self._weigh(chosen.weights, chosen.follower_weight)
+        else:
+            last_use = [OTHER_PACES] * len(chosen.decays)
+            last_use[self._quickest_pace] = 1.0
+            self.weighing = self._weigh(last_use, 0.0)
+
+    def _weigh(self, weights: Sequence[float], follower_weight: float) -> Weighing:
+        return Weighing(np.array(weights, np.float32) * (1 - self._decays), follower_weight)
 
     def expect(self, absent: Floats) -> None:
         """Hear that the worths of each step will come with it, by ``foretell``.
@@ -156,11 +184,11 @@ class ExpectedUsePolicy(RankedPolicy):
         """Return the worth of every expert, computed once after each change."""
         if self._worths is None:
             # Sums of fixed order, so that every machine decides alike.
-            scales = self._factors / self._units
+            scales = self.weighing.factors / self._units
             worths: Floats = np.add.reduce(self._grown * scales[:, None], axis=0)
             if self._needed:
                 needed = self._needed_places()
-                rates = self._follower_weight / len(needed) / self._row_units.take(needed)
+                rates = self.weighing.follower_weight / len(needed) / self._row_units.take(needed)
                 followers = self._followers.take(needed, axis=0)
                 followers *= rates[:, None]
                 worths += np.add.reduce(followers, axis=0)

@@ -31,8 +31,6 @@ class ForetoldUse:
         self._policies = tuple(policies)
         self._num_experts = num_experts
         self._decays: Floats = np.array(expectation.decays, np.float32)
-        self._factors: Floats = np.array(expectation.weights, np.float32) * (1 - self._decays)
-        self._follower_weight = expectation.follower_weight
         self._follower_rate = expectation.follower_rate
         self._units: Floats = np.ones(num_paces, np.float32)
         self._grown: Floats = np.zeros((num_paces, num_layers, num_experts), np.float32)
@@ -70,12 +68,13 @@ class ForetoldUse:
 
     def _worths(self, needed: _Numbers) -> Floats:
         """Return the worth of every expert of every layer."""
-        scales = self._factors / self._units
+        weighing = self._policies[0].weighing
+        scales = weighing.factors / self._units
         worths: Floats = np.add.reduce(self._grown * scales[:, None, None], axis=0)
         if needed.size:
             # The needed ones first, so that their rows are added in order.
             rows = (self._first_rows + needed).T
-            rates = self._follower_weight / len(rows) / self._row_units.take(rows)
+            rates = weighing.follower_weight / len(rows) / self._row_units.take(rows)
             followers = self._rows.take(rows, axis=0)
             followers *= rates[:, :, None]
             worths += np.add.reduce(followers, axis=0)

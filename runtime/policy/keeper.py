@@ -4,8 +4,9 @@ from collections.abc import Collection, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from runtime.policy.base import Policy, RankingPolicy, WeighingPolicy
+from runtime.policy.base import DoubtedPolicy, Policy, RankingPolicy, WeighingPolicy
 from runtime.policy.exchange import Eviction, SlotExchange
+from runtime.policy.trust import Trust
 
 
 class Admission(NamedTuple):
@@ -55,6 +56,9 @@ class SlotKeeper:
         self._refused_for: Eviction | None = None
         """Who would have left for the expert that was refused last in the present step."""
         self._exchange = SlotExchange(ranking, min_slots, max_age_steps) if is_shared else None
+        self._doubted = [policy for policy in policies if isinstance(policy, DoubtedPolicy)]
+        self._trust = Trust(len(policies)) if is_shared and self._doubted else None
+        self._tell_slots()
 
     @property
     def slots(self) -> tuple[int, ...]:
@@ -89,6 +93,8 @@ class SlotKeeper:
             ranking.need(row, now)
         elif len(missing) < len(row):
             self._policies[layer].touch([expert for expert in row if expert in resident], now)
+        if self._trust is not None:
+            self._trust.note(layer, row, len(missing))
         return missing
 
     def admit(
@@ -129,6 +135,9 @@ class SlotKeeper:
             self._exchange.note_change(layer, self._slots[layer], now)
         else:
             self._exchange.note_step(layer, now)
+        if layer == len(self._policies) - 1 and self._trust is not None and self._trust.settle():
+            for policy in self._doubted:
+                policy.believe(is_believed=self._trust.is_believed)
 
     def preload(self, layer: int, experts: Sequence[int], now: int) -> None:
         """Let experts come in that nobody needed yet; there must be free slots."""
@@ -163,6 +172,7 @@ class SlotKeeper:
                 left.append((giver, expert))
             self._change(giver, -1)
             self.end(giver, now, is_changed=True)
+        self._tell_slots()
         return left
 
     def grow(self, total_slots: int, max_slots: int, now: int) -> None:
@@ -175,11 +185,16 @@ class SlotKeeper:
             self._num_all_free += 1
         for layer in range(len(self._slots)):
             self.end(layer, now, is_changed=True)
+        self._tell_slots()
 
     def check(self) -> None:
         """Assert that slots and residents add up."""
         assert self._num_all_free == sum(map(self.num_free, range(len(self._slots))))
         assert all(self.num_free(layer) >= 0 for layer in range(len(self._slots)))
+
+    def _tell_slots(self) -> None:
+        if self._trust is not None:
+            self._trust.resize(sum(self._slots))
 
     def _make_room(
         self, layer: int, now: int, locked: Collection[int], spare: Collection[int]
