@@ -379,14 +379,14 @@ class Program(QObject):
         self._notices.show_download(item)
 
     def _on_remedy_wanted(self, remedy: Remedy) -> None:
-        """Do what would help, or go where the person can choose it."""
+        """Do what would help; where that is another model, go where it can be chosen."""
         plan, loaded = remedy.plan, self.session.loaded
-        if remedy.kind is RemedyKind.MORE_MEMORY and plan is not None:
+        if plan is None or loaded is None:
+            self.window.show_page(Page.MODELS)
+        elif remedy.kind is RemedyKind.MORE_MEMORY:
             self.monitor.live.carry_out(budgets_of(plan))
-            return
-        self.window.show_page(Page.MODELS)
-        if loaded is not None and plan is not None:
-            self.session.drop_folder(loaded.folder, plan.kind)
+        else:
+            self.session.load_folder(loaded.folder, plan.kind)
 
     def _on_new_chat_wanted(self) -> None:
         self.window.show_page(Page.CHAT)

@@ -17,7 +17,10 @@ MIN_TOKENS = 8
 """Fewer tokens say nothing."""
 MIN_GAIN = 0.2
 """A remedy has to save at least this part of the reads."""
+MAX_REMEDIES = 2
 DRIVE_SOURCE = "drive-reads"
+RAM_BY_DRIVE_ENERGY = 0.074
+"""What RAM takes for a byte, by what a drive is assumed to take for it."""
 _J_PER_KWH = 3.6e6
 _BITS_ORDER = tuple(PlanKind)
 
@@ -59,6 +62,23 @@ class DriveUse:
             return 0.0
         return self.total_j / _J_PER_KWH / self.num_tokens * 1000 * price_per_kwh
 
+    @property
+    def from_ram(self) -> "DriveUse":
+        """An estimate of the same tokens with every expert in RAM.
+
+        Nothing is waited for, what is not reading goes down with the time, and the bytes that were
+        read take what RAM takes for them.
+        """
+        rest_j = max(0.0, self.total_j - self.drive_j) * (1 - min(1.0, self.wait_ratio))
+        return dataclasses.replace(
+            self,
+            drive_bytes=0.0,
+            wait_s=0.0,
+            total_s=max(0.0, self.total_s - self.wait_s),
+            drive_j=0.0,
+            total_j=rest_j + RAM_BY_DRIVE_ENERGY * self.drive_j,
+        )
+
 
 class RemedyKind(enum.Enum):
     """What can be done about it."""
@@ -70,7 +90,7 @@ class RemedyKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Remedy:
-    """The one thing that would help most."""
+    """One thing that would help."""
 
     kind: RemedyKind
     plan: PlacementPlan | None = None
@@ -82,8 +102,8 @@ class DriveWarning:
     """What a person is told while reading from the drive costs too much."""
 
     use: DriveUse
-    remedy: Remedy | None
-    """None while it is being worked out."""
+    remedies: tuple[Remedy, ...] = ()
+    """What would help most, at most two, the best first; empty while it is being worked out."""
 
 
 def use_of_answer(stats: GenerationStats) -> DriveUse:
@@ -115,35 +135,46 @@ def is_too_much(use: DriveUse, max_energy_ratio: float, *, was_too_much: bool = 
     """Whether a person is warned; one who is warned already stays so until it is clearly better."""
     if use.num_tokens < MIN_TOKENS:
         return was_too_much
+    if use.drive_bytes <= 0:
+        # The system's cache answered: the drive did nothing.
+        return False
     part = RELEASE if was_too_much else 1.0
     return use.wait_ratio > MAX_WAIT_RATIO * part or use.energy_ratio > max_energy_ratio * part
 
 
-def best_remedy(current: PlacementPlan, plans: Sequence[PlacementPlan]) -> Remedy:
-    """Return what would help most; ``plans`` are those of the same model without own budgets.
+def best_remedies(
+    current: PlacementPlan, roomy: Sequence[PlacementPlan], same: Sequence[PlacementPlan]
+) -> tuple[Remedy, ...]:
+    """Return what would help most, the best first.
 
-    More memory leaves the answers as they are, so it comes first where it saves half the reads;
-    otherwise the plan that is forecast to be fastest.
+    ``roomy`` are the plans of the same model without budgets of the person's own, ``same`` those
+    under the budgets in force. More memory leaves the answers as they are, so it comes first where
+    it saves half the reads; else what is forecast to be faster. A smaller model is named where
+    fewer than two plans help.
     """
+    more = next((plan for plan in _useful(current, roomy) if plan.kind is current.kind), None)
+    bits = _BITS_ORDER.index(current.kind)
+    lower = [plan for plan in _useful(current, same) if _BITS_ORDER.index(plan.kind) > bits]
+    lower.sort(key=_rate, reverse=True)
+    found = [Remedy(RemedyKind.LOWER_BITS, plan) for plan in lower]
+    if more is not None:
+        is_first = _read_per_token(more) <= _read_per_token(current) / 2 or (
+            not lower or _rate(more) >= _rate(lower[0])
+        )
+        found.insert(0 if is_first else 1, Remedy(RemedyKind.MORE_MEMORY, more))
+    return (*found, Remedy(RemedyKind.SMALLER_MODEL))[:MAX_REMEDIES]
+
+
+def _useful(current: PlacementPlan, plans: Sequence[PlacementPlan]) -> list[PlacementPlan]:
+    """Return the plans that can be carried out and read clearly less."""
     before = _read_per_token(current)
-    useful = [
+    return [
         plan
         for plan in plans
         if plan.problem is None
         and _read_per_token(plan) <= before * (1 - MIN_GAIN)
         and _read_per_token(plan) < before
     ]
-    bits = _BITS_ORDER.index(current.kind)
-    same = [plan for plan in useful if plan.kind is current.kind]
-    lower = [plan for plan in useful if _BITS_ORDER.index(plan.kind) > bits]
-    best_lower = max(lower, key=_rate, default=None)
-    for plan in same:
-        saves_half = _read_per_token(plan) <= before / 2
-        if saves_half or best_lower is None or _rate(plan) >= _rate(best_lower):
-            return Remedy(RemedyKind.MORE_MEMORY, plan)
-    if best_lower is not None:
-        return Remedy(RemedyKind.LOWER_BITS, best_lower)
-    return Remedy(RemedyKind.SMALLER_MODEL)
 
 
 def budgets_of(plan: PlacementPlan) -> Budgets:

@@ -7,7 +7,7 @@ from PySide6.QtCore import QObject, Signal
 from app.state.drive_warning import (
     DriveUse,
     DriveWarning,
-    best_remedy,
+    best_remedies,
     is_too_much,
     use_of_answer,
     use_of_totals,
@@ -46,8 +46,11 @@ class DriveWatch(QObject):
         self._use: DriveUse | None = None
         self._warning: DriveWarning | None = None
         self._plan: PlacementPlan | None = None
+        self._roomy: list[PlacementPlan] = []
         telemetry.steadied.connect(self._on_steadied)
         session.changed.connect(self._on_session_changed)
+        settings.changed.connect(self._on_settings_changed)
+        self._quiet_models = settings.values.quiet_drive_models
 
     @property
     def use(self) -> DriveUse | None:
@@ -56,8 +59,14 @@ class DriveWatch(QObject):
 
     @property
     def warning(self) -> DriveWarning | None:
-        """What a person has to be told now."""
-        return self._warning
+        """What a person has to be told now; nothing of a model they want no warning of."""
+        return None if self.is_quiet else self._warning
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the person wants no warning of the loaded model."""
+        loaded = self._session.loaded
+        return loaded is not None and loaded.folder in self._settings.values.quiet_drive_models
 
     @property
     def max_energy_ratio(self) -> float:
@@ -66,7 +75,14 @@ class DriveWatch(QObject):
 
     def is_answer_warned(self, stats: GenerationStats) -> bool:
         """Whether one answer by itself went over the limits."""
-        return is_too_much(use_of_answer(stats), self.max_energy_ratio)
+        return not self.is_quiet and is_too_much(use_of_answer(stats), self.max_energy_ratio)
+
+    def be_quiet(self) -> None:
+        """Warn no more of the loaded model, until the settings say otherwise."""
+        loaded = self._session.loaded
+        if loaded is not None and not self.is_quiet:
+            models = [*self._settings.values.quiet_drive_models, loaded.folder]
+            self._settings.change(quiet_drive_models=models)
 
     def take_answer(self, stats: GenerationStats | None) -> None:
         """Take what an answer took that has just ended."""
@@ -85,7 +101,7 @@ class DriveWatch(QObject):
         if not is_too_much(use, self.max_energy_ratio, was_too_much=before is not None):
             self._warning = None
         elif before is None:
-            self._warning = DriveWarning(use, None)
+            self._warning = DriveWarning(use)
             self._ask()
         else:
             self._warning = dataclasses.replace(before, use=use)
@@ -109,17 +125,34 @@ class DriveWatch(QObject):
         if is_other_model or reads_nothing:
             self._warning = None
         elif self._warning is not None:
-            self._warning = dataclasses.replace(self._warning, remedy=None)
+            self._warning = dataclasses.replace(self._warning, remedies=())
             self._ask()
         self.changed.emit()
 
+    def _on_settings_changed(self) -> None:
+        models = self._settings.values.quiet_drive_models
+        if models != self._quiet_models:
+            self._quiet_models = models
+            self.changed.emit()
+
     def _ask(self) -> None:
         """Ask for the plans that this PC could carry out without budgets of the person's own."""
-        self._session.budgets.plan_loaded(Budgets(), self._on_planned)
+        self._session.budgets.plan_loaded(Budgets(), self._on_roomy_planned)
+
+    def _on_roomy_planned(self, event: Reply) -> None:
+        """Ask for those under the budgets in force too, where they differ."""
+        if not isinstance(event, ModelPlanned):
+            return
+        self._roomy = event.plans
+        budgets = self._session.loaded_budgets
+        if budgets == Budgets():
+            self._on_planned(event)
+        else:
+            self._session.budgets.plan_loaded(budgets, self._on_planned)
 
     def _on_planned(self, event: Reply) -> None:
         plan = self._session.loaded_plan
         if isinstance(event, ModelPlanned) and self._warning is not None and plan is not None:
-            remedy = best_remedy(plan, event.plans)
-            self._warning = dataclasses.replace(self._warning, remedy=remedy)
+            remedies = best_remedies(plan, self._roomy, event.plans)
+            self._warning = dataclasses.replace(self._warning, remedies=remedies)
             self.changed.emit()

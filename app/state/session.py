@@ -157,6 +157,11 @@ class Session(QObject, LoadListener):
         """What inspecting the loaded model found."""
         return self._library.report_of(self._loaded.folder) if self._loaded is not None else None
 
+    def name_of(self, folder: str) -> str:
+        """Return what the model in a folder is called; empty if it was never inspected."""
+        report = self._library.report_of(folder)
+        return report.name if report is not None else ""
+
     @property
     def loaded_plan(self) -> PlacementPlan | None:
         """The plan of the loaded model, with its forecast."""

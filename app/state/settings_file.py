@@ -78,6 +78,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     currency: str = "€"
     max_drive_energy_ratio: float = 0.25
     """Above it a person is told what reading from the drive costs."""
+    quiet_drive_models: list[str] = []
+    """Folders of models of which that is not told."""
     window_geometry: str = ""
     """Base64 of what Qt saved; empty before the first time."""
 

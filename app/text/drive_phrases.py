@@ -7,7 +7,7 @@ from app.text.monitor_phrases import cost, tier_place
 from app.text.monitor_words import BudgetWords, DriveWords
 from app.text.phrases import DOT, plan_name, tier_name
 from app.text.translate import tr
-from app.text.units import percent, rate_band, size
+from app.text.units import percent, rate_band, size, watt_hours
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Forecast, Tier
 
@@ -46,13 +46,21 @@ def drive_card(use: DriveUse, *, is_warned: bool) -> str:
 
 
 def warning_text(use: DriveUse, price_per_kwh: float, currency: str) -> str:
-    """What is going on, with its cost at the person's tariff."""
+    """What is going on, with its energy and cost beside those of the same model from RAM."""
     parts = [drive_facts(use)]
     if use.total_j > 0:
         parts.append(
-            tr("1000 tokens cost {cost}, {share} of it for reading").format(
+            tr("1000 tokens take {energy}, {share} of it for reading, and cost {cost}").format(
+                energy=watt_hours(use.wh_per_1000_tokens),
                 cost=cost(use.cost_per_1000_tokens(price_per_kwh), currency),
                 share=percent(use.energy_ratio),
+            )
+        )
+        from_ram = use.from_ram
+        parts.append(
+            tr("from RAM they would take about {energy} and cost {cost} (estimated)").format(
+                energy=watt_hours(from_ram.wh_per_1000_tokens),
+                cost=cost(from_ram.cost_per_1000_tokens(price_per_kwh), currency),
             )
         )
     return DOT.join(parts)
@@ -69,17 +77,28 @@ def answer_note(use: DriveUse, price_per_kwh: float, currency: str) -> str:
     return text
 
 
-def remedy_text(remedy: Remedy | None) -> str:
+def remedy_text(remedy: Remedy, *, is_second: bool = False) -> str:
     """What would help, and how much."""
-    if remedy is None:
-        return DriveWords.WORKING_OUT
     plan = remedy.plan
     if plan is None:
-        return DriveWords.SMALLER_EXPLAINED
+        return DriveWords.SMALLER_TOO if is_second else DriveWords.SMALLER_EXPLAINED
     effect = effect_text(plan.forecast)
     if remedy.kind is RemedyKind.MORE_MEMORY:
         return tr("With {memory} {effect}.").format(memory=memory_of(plan), effect=effect)
+    if plan.bytes_to_write:
+        return tr("The plan “{name}” {effect}; writes {size} once.").format(
+            name=plan_name(plan.kind), effect=effect, size=size(plan.bytes_to_write)
+        )
     return tr("The plan “{name}” {effect}.").format(name=plan_name(plan.kind), effect=effect)
+
+
+def remedies_text(remedies: Sequence[Remedy]) -> str:
+    """All that would help, each on its line."""
+    if not remedies:
+        return DriveWords.WORKING_OUT
+    return "\n".join(
+        remedy_text(remedy, is_second=index > 0) for index, remedy in enumerate(remedies)
+    )
 
 
 def effect_text(forecast: Forecast | None) -> str:
@@ -95,14 +114,16 @@ def effect_text(forecast: Forecast | None) -> str:
     )
 
 
-def remedy_button(kind: RemedyKind) -> str:
+def remedy_button(remedy: Remedy) -> str:
     """What the button of a remedy says."""
+    if remedy.kind is RemedyKind.LOWER_BITS:
+        is_written = remedy.plan is None or not remedy.plan.needs_prepare
+        return DriveWords.LOWER_BITS if is_written else DriveWords.WRITE_LOWER_BITS
     names = {
         RemedyKind.MORE_MEMORY: DriveWords.MORE_MEMORY,
-        RemedyKind.LOWER_BITS: DriveWords.LOWER_BITS,
         RemedyKind.SMALLER_MODEL: DriveWords.SMALLER_MODEL,
     }
-    return names[kind]
+    return names[remedy.kind]
 
 
 def memory_of(plan: PlacementPlan) -> str:

@@ -75,11 +75,18 @@ class DriveWords:
     NOT_FINE = Word("This costs time or energy.")
     WORKING_OUT = Word("Working out what would help…")
     MORE_MEMORY = Word("Give it this memory")
-    LOWER_BITS = Word("See this plan")
+    LOWER_BITS = Word("Switch to this plan")
+    WRITE_LOWER_BITS = Word("Write it and switch")
     SMALLER_MODEL = Word("Choose another model")
     SMALLER_EXPLAINED = Word(
         "Neither more memory of this PC nor fewer bits would help much: a smaller model would."
     )
+    SMALLER_TOO = Word("A smaller model would read less too.")
+    QUIET = Word("Not again for this model")
+    QUIET_EXPLAINED = Word("Under Settings, Energy, the warning can be had back.")
+    QUIET_MODELS = Word("No warning for")
+    QUIET_NONE = Word("Every model warns.")
+    SPEAK_AGAIN = Word("Warn again")
     LIMIT = Word("Warn above this share of energy for the drive")
     LIMIT_HINT = Word("In percent. A warning also comes when waiting takes most of the time.")
 

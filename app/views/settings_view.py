@@ -21,17 +21,17 @@ from app.state.sampling import sampling_for
 from app.state.session import Session
 from app.state.settings import Settings, SettingsState
 from app.state.updates import Updates
-from app.text.monitor_words import DriveWords
 from app.text.view_words import DialogWords
 from app.text.words import SettingWords, ShellWords
 from app.theme import metrics
 from app.timers import single_shot
 from app.views.about_card import AboutCard
 from app.views.appearance_card import AppearanceCard
+from app.views.energy_settings import EnergySettings
 from app.views.engine_card import EngineCard
 from app.views.hub_settings import HubSettings
 from app.views.pieces import button, label, scrolling
-from app.views.sampling_fields import SamplingFields, decimal_field, whole_field
+from app.views.sampling_fields import SamplingFields
 from app.views.setting_grid import SettingGrid
 from app.views.shortcut_card import ShortcutCard
 from app.views.update_card import UpdateCard
@@ -69,7 +69,8 @@ class SettingsView(QWidget):
         self.appearance.restart_wanted.connect(self.restart_wanted)
         self._column.addWidget(self.appearance)
         self._build_answers()
-        self._build_energy()
+        self.energy = EnergySettings(settings, session.name_of)
+        self._column.addWidget(self.energy)
         self.hub = HubSettings(settings, download_folder)
         self._column.addWidget(self.hub)
         self._build_files(files)
@@ -167,22 +168,6 @@ class SettingsView(QWidget):
         self._seed.editingFinished.connect(self._save)
         card.add_row(DialogWords.SEED, self._seed)
 
-    def _build_energy(self) -> None:
-        card = self._card(SettingWords.ENERGY)
-        self._price = decimal_field(0.0, 100.0, 0.01)
-        self._save_changes_of(self._price)
-        card.add_row(SettingWords.PRICE, self._price)
-        self._currency = QLineEdit()
-        self._currency.setMaxLength(4)
-        self._currency.editingFinished.connect(self._save)
-        card.add_row(SettingWords.CURRENCY, self._currency)
-        self._unload_after = whole_field(0, 10_000)
-        self._save_changes_of(self._unload_after)
-        card.add_row(SettingWords.UNLOAD_AFTER, self._unload_after, SettingWords.UNLOAD_AFTER_HINT)
-        self._drive_limit = whole_field(1, 100)
-        self._save_changes_of(self._drive_limit)
-        card.add_row(DriveWords.LIMIT, self._drive_limit, DriveWords.LIMIT_HINT)
-
     def _build_files(self, files: dict[str, str]) -> None:
         card = self._card(SettingWords.FILES)
         for name, path in files.items():
@@ -206,12 +191,6 @@ class SettingsView(QWidget):
         if self.updates is not None:
             self.updates.allowed.setChecked(values.is_update_allowed)
         self._show_sampling(values)
-        with QSignalBlocker(self._unload_after):
-            self._unload_after.setValue(values.unload_after_min)
-        with QSignalBlocker(self._price), QSignalBlocker(self._drive_limit):
-            self._price.setValue(values.energy_price_per_kwh)
-            self._drive_limit.setValue(round(values.max_drive_energy_ratio * 100))
-        self._currency.setText(values.currency)
         if self._system.toPlainText() != values.system_prompt:
             with QSignalBlocker(self._system):
                 self._system.setPlainText(values.system_prompt)
@@ -256,8 +235,4 @@ class SettingsView(QWidget):
             system_prompt=self._system.toPlainText().strip(),
             is_sampling_of_model=self._is_of_model.isChecked(),
             sampling=sampling,
-            unload_after_min=self._unload_after.value(),
-            max_drive_energy_ratio=self._drive_limit.value() / 100,
-            energy_price_per_kwh=round(self._price.value(), 4),
-            currency=self._currency.text().strip() or values.currency,
         )

@@ -188,7 +188,7 @@ class Strip(QFrame):
             text = drive_phrases.drive_short(warning.use)
             self.drive_button.setText(text)
             self.drive_button.setAccessibleName(text)
-            self.drive_button.setToolTip(drive_phrases.remedy_text(warning.remedy))
+            self.drive_button.setToolTip(drive_phrases.remedies_text(warning.remedies))
         self._fit()
 
     def _want(self, widget: QWidget, is_wanted: bool) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
@@ -107,19 +108,22 @@ def test_warning_in_the_strip_leads_to_the_monitor(program: Program) -> None:
     assert not view.warning.isVisible()
 
 
-def test_remedy_of_other_bits_leads_to_its_plan(program: Program, qtbot: QtBot) -> None:
+def test_remedy_of_other_bits_is_carried_out_where_the_person_is(
+    start_window: StartWindow,
+) -> None:
+    window = start_window(["one"], prepare_s=600.0)
+    program = window.program
     plan = program.session.loaded_plan
     assert plan is not None
+    program.window.show_page(Page.MONITOR)
     view = program.window.page(Page.MONITOR)
     assert isinstance(view, MonitorView)
-    view.remedy_wanted.emit(Remedy(RemedyKind.LOWER_BITS, plan))
-    assert program.window.current_page() is Page.MODELS
-    qtbot.waitUntil(
-        lambda: bool(program.session.candidate and program.session.candidate.plans),
-        timeout=START_MS,
-    )
-    assert program.session.candidate is not None
-    assert program.session.candidate.chosen is PlanKind(plan.kind)
+    lower = msgspec.structs.replace(plan, kind=PlanKind.FOUR_BIT)
+    view.remedy_wanted.emit(Remedy(RemedyKind.LOWER_BITS, lower))
+    window.wait_for_stage(Stage.PREPARING)
+    assert program.window.current_page() is Page.MONITOR
+    program.session.cancel()
+    window.wait_for_stage(Stage.READY)
 
 
 def test_remedy_of_another_model_leads_to_the_models(program: Program) -> None:

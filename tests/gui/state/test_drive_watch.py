@@ -10,12 +10,13 @@ from app.state.session import Session
 from app.state.settings import SettingsState
 from app.state.telemetry import STEADY_S, TelemetryState
 from runtime.protocol.messages import BudgetsSet, PlanModel, SetBudgets
+from runtime.protocol.plan import PlanKind
 from runtime.protocol.values import Budgets
 from tests.support.drive_values import answer_with, plan_that_reads, sample_with
 from tests.support.fake_client import FakeClient
 from tests.support.session_replies import answer_plan
 from tests.support.unnarrowed import now
-from tests.support.window_values import some_error, some_loaded, some_stats
+from tests.support.window_values import FOLDER, some_error, some_loaded, some_stats
 
 
 class Clock:
@@ -48,16 +49,15 @@ def test_watch_answer_over_the_limit_warns_and_asks_for_a_remedy(
         watch.take_answer(answer_with(0.7))
     warning = watch.warning
     assert warning is not None
-    assert now(warning.remedy) is None
+    assert now(warning.remedies) == ()
     assert client.last(PlanModel).budgets == Budgets()
     answer_plan(client, plan_that_reads(0))
     assert watch.warning is not None
-    assert watch.warning.remedy is not None
-    assert watch.warning.remedy.kind is RemedyKind.MORE_MEMORY
+    assert watch.warning.remedies[0].kind is RemedyKind.MORE_MEMORY
     num_asked = client.count(PlanModel)
     watch.take_answer(answer_with(0.6))
     assert watch.warning.use.wait_ratio == pytest.approx(0.6)
-    assert watch.warning.remedy is not None
+    assert watch.warning.remedies
     assert client.count(PlanModel) == num_asked
     watch.take_answer(answer_with(0.1))
     assert now(watch.warning) is None
@@ -113,7 +113,7 @@ def test_watch_other_budgets_ask_again_and_no_reads_end_it(
         )
         assert (watch.warning is not None) is is_warned
         if watch.warning is not None:
-            assert watch.warning.remedy is None
+            assert watch.warning.remedies == ()
 
 
 def test_watch_other_model_begins_anew(
@@ -133,10 +133,53 @@ def test_watch_failed_plan_leaves_the_warning_without_a_remedy(
     watch.take_answer(answer_with(0.7))
     client.answer(CommandFailed(request_id=client.last(PlanModel).request_id, error=some_error()))
     assert watch.warning is not None
-    assert watch.warning.remedy is None
+    assert watch.warning.remedies == ()
 
 
 def test_stats_of_a_usual_answer_do_not_warn(watch: DriveWatch) -> None:
     usual = msgspec.structs.replace(some_stats(), seconds={"compute": 1.0})
     watch.take_answer(usual)
     assert watch.warning is None
+
+
+def test_watch_under_own_budgets_asks_for_plans_of_both(
+    watch: DriveWatch, ready_session: Session, client: FakeClient
+) -> None:
+    own = Budgets(ram_bytes=5)
+    ready_session.budgets.set_ram(5)
+    ready_session.budgets.change_loaded(own, lambda event: None)
+    set_id = client.last(SetBudgets).request_id
+    client.answer(BudgetsSet(request_id=set_id, model=some_loaded(), plan=plan_that_reads(50)))
+    watch.take_answer(answer_with(0.7))
+    roomy, lower = plan_that_reads(0), plan_that_reads(20, PlanKind.FOUR_BIT)
+    assert client.last(PlanModel).budgets == Budgets()
+    answer_plan(client, roomy)
+    assert client.last(PlanModel).budgets == own
+    answer_plan(client, plan_that_reads(50), lower)
+    assert watch.warning is not None
+    assert [remedy.plan for remedy in watch.warning.remedies] == [roomy, lower]
+
+
+def test_watch_is_quiet_about_a_model_if_asked_until_the_settings_change(
+    watch: DriveWatch, settings: SettingsState, qtbot: QtBot
+) -> None:
+    watch.take_answer(answer_with(0.7))
+    assert watch.is_answer_warned(answer_with(0.7))
+    with qtbot.waitSignal(watch.changed):
+        watch.be_quiet()
+    watch.be_quiet()
+    assert settings.values.quiet_drive_models == [FOLDER]
+    assert watch.warning is None
+    assert not watch.is_answer_warned(answer_with(0.7))
+    watch.take_answer(answer_with(0.8))
+    assert now(watch.warning) is None
+    with qtbot.waitSignal(watch.changed):
+        settings.change(quiet_drive_models=[])
+    assert watch.warning is not None
+
+
+def test_watch_of_no_model_cannot_be_quiet(
+    open_session: Session, telemetry: TelemetryState, settings: SettingsState
+) -> None:
+    DriveWatch(open_session, telemetry, settings).be_quiet()
+    assert settings.values.quiet_drive_models == []

@@ -214,7 +214,8 @@ def test_drive_phrases_say_amount_share_and_cost() -> None:
     text = plain(drive_phrases.warning_text(some_use(0.62, 5), 0.30, "€"))
     assert text == (
         "20.0 GB per 100 tokens, waiting for it takes 62 % of the time · "
-        "1000 tokens cost 0.04 ct, 5 % of it for reading"
+        "1000 tokens take 1.4 Wh, 5 % of it for reading, and cost 0.04 ct · "
+        "from RAM they would take about 0.51 Wh and cost 0.02 ct (estimated)"
     )
     free = DriveUse(num_tokens=20, drive_bytes=4e11, wait_s=1, total_s=1, drive_j=0, total_j=0)
     assert "cost" not in drive_phrases.warning_text(free, 0.3, "€")
@@ -226,7 +227,7 @@ def test_drive_phrases_say_amount_share_and_cost() -> None:
 
 
 def test_remedies_say_their_effect() -> None:
-    assert "Working out" in drive_phrases.remedy_text(None)
+    assert "Working out" in drive_phrases.remedies_text(())
     more = Remedy(RemedyKind.MORE_MEMORY, plan_with_device())
     assert plain(drive_phrases.remedy_text(more)) == (
         "With 7.4 GiB VRAM and 9.2 GiB RAM about 19–24 tokens/s, reading 5.6 GB per 100 tokens."
@@ -235,8 +236,17 @@ def test_remedies_say_their_effect() -> None:
     assert plain(drive_phrases.remedy_text(lower)) == (
         "The plan “4 bits” about 31 tokens/s, reading nothing."
     )
-    assert "smaller model" in drive_phrases.remedy_text(Remedy(RemedyKind.SMALLER_MODEL))
-    assert len({drive_phrases.remedy_button(kind) for kind in RemedyKind}) == 3
+    smaller = Remedy(RemedyKind.SMALLER_MODEL)
+    assert "smaller model would" in drive_phrases.remedy_text(smaller)
+    both = drive_phrases.remedies_text((lower, smaller))
+    assert both.endswith("reading nothing.\nA smaller model would read less too.")
+    to_write = msgspec.structs.replace(
+        plan_that_reads(0, PlanKind.FOUR_BIT, rate=31), needs_prepare=True, bytes_to_write=3 << 30
+    )
+    unwritten = Remedy(RemedyKind.LOWER_BITS, to_write)
+    assert plain(drive_phrases.remedy_text(unwritten)).endswith("; writes 3.0 GiB once.")
+    buttons = [drive_phrases.remedy_button(each) for each in (more, lower, unwritten, smaller)]
+    assert len(set(buttons)) == 4
 
 
 def test_plan_effect_names_tiers_that_hold_something() -> None:

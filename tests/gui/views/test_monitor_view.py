@@ -24,13 +24,14 @@ from app.theme.palette import DARK, LIGHT
 from app.views.monitor_view import MonitorView
 from app.views.saving import picture_of
 from runtime.protocol.messages import TelemetrySampled
+from runtime.protocol.plan import PlanKind
 from runtime.protocol.telemetry import ExpertMap, HintCount, MachineStrain, NoteCode, RuntimeNote
 from tests.gui.text.test_units import plain
 from tests.support.drive_values import answer_with, plan_that_reads
 from tests.support.monitor_stage import MonitorStage, live_sample
 from tests.support.paint_counts import PaintCounts
 from tests.support.session_replies import answer_plan
-from tests.support.window_values import some_stats
+from tests.support.window_values import FOLDER, some_stats
 
 
 @pytest.fixture
@@ -271,20 +272,41 @@ def test_monitor_warning_appears_with_its_remedy_and_goes(
     assert "7.0 GB per 100 tokens" in text
     assert "of the time" in text
     assert "cost" in text
+    assert "from RAM they would take about" in text
     assert "Working out what would help" in text
-    assert not view.warning.remedy_button().isVisible()
+    first, second = view.warning.remedies
+    assert not first.button.isVisible()
+    assert not second.isVisible()
     plan = msgspec.structs.replace(
         plan_that_reads(0, rate=31), ram_bytes=12 << 30, all_ram_bytes=12 << 30
     )
-    answer_plan(stage.client, plan)
+    lower = plan_that_reads(0, PlanKind.FOUR_BIT, rate=25)
+    answer_plan(stage.client, plan, lower)
     text = plain(view.warning.text())
+    assert "The plan “4 bits” about 25 tokens/s, reading nothing." in text
     assert "With 12.0 GiB RAM about 31 tokens/s, reading nothing." in text
     with qtbot.waitSignal(view.remedy_wanted) as wanted:
-        view.warning.remedy_button().click()
+        first.button.click()
     assert wanted.args == [Remedy(RemedyKind.MORE_MEMORY, plan)]
+    with qtbot.waitSignal(view.remedy_wanted) as wanted:
+        second.button.click()
+    assert wanted.args == [Remedy(RemedyKind.LOWER_BITS, lower)]
     stage.play(70, wait_ratio=0.05)
     assert view.warning.text() == ""
     assert view.warning.isHidden()
+
+
+def test_monitor_warning_is_muted_for_this_model_by_its_button(
+    view: MonitorView, stage: MonitorStage
+) -> None:
+    view.show()
+    stage.play(60, wait_ratio=0.7)
+    assert view.warning.isVisible()
+    view.warning.quiet.click()
+    assert view.warning.isHidden()
+    stage.play(20, wait_ratio=0.7)
+    assert view.warning.isHidden()
+    assert stage.monitor.settings.values.quiet_drive_models == [FOLDER]
 
 
 def test_monitor_after_an_answer_shows_its_time_and_hits(view: MonitorView) -> None:

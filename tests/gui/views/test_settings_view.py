@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from PySide6.QtWidgets import QDoubleSpinBox, QSpinBox
+from PySide6.QtWidgets import QDoubleSpinBox, QPushButton, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from app.state.library import LibraryState
@@ -100,3 +100,31 @@ def test_model_that_recommends_nothing_says_so_and_shows_the_persons_own(page: P
     page.load(None)
     assert page.shown() == (0.3, 0.8, 7, 0.02, 1.0)
     assert page.view._sampling_hint.text() == SettingWords.SAMPLING_NOT_SAID
+
+
+def test_models_without_warning_are_listed_and_warn_again_by_their_button(page: Page) -> None:
+    def shown() -> list[str]:
+        box = page.view.energy
+        return [each.accessibleName() for each in box.findChildren(QPushButton)]
+
+    page.load(None)
+    assert shown() == []
+    page.settings.change(quiet_drive_models=[FOLDER, "/gone/model"])
+    name = some_report().name
+    assert shown() == [f"Warn again: {name}", "Warn again: model"]
+    page.view.energy.findChildren(QPushButton)[0].click()
+    assert page.settings.values.quiet_drive_models == ["/gone/model"]
+
+
+def test_tariff_and_limits_are_taken_as_they_are_typed(page: Page) -> None:
+    energy = page.view.energy
+    energy.price.setValue(0.41)
+    energy.currency.setText("CHF")
+    energy.unload_after.setValue(20)
+    energy.drive_limit.setValue(40)
+    energy.save()
+    values = page.settings.values
+    assert (values.energy_price_per_kwh, values.currency) == (0.41, "CHF")
+    assert (values.unload_after_min, values.max_drive_energy_ratio) == (20, 0.4)
+    page.settings.reset()
+    assert (energy.price.value(), energy.currency.text()) == (0.30, "€")
