@@ -22,7 +22,6 @@ from app.notice_board import NoticeBoard
 from app.state.chat import ChatState
 from app.state.discover import Discover
 from app.state.downloads import DownloadItem, Downloads
-from app.state.drive_warning import Remedy, RemedyKind, budgets_of
 from app.state.drive_watch import DriveWatch
 from app.state.energy_book import EnergyBook
 from app.state.engine_folder import read_engine_list, take_engine
@@ -254,7 +253,9 @@ class Program(QObject):
         view.clock.seen_changed.connect(
             lambda is_seen: self.watch.set_watching("monitor", is_watching=is_seen)
         )
-        view.remedy_wanted.connect(self._on_remedy_wanted)
+        view.remedy_wanted.connect(
+            lambda remedy: self._next_steps.take_remedy(remedy, self.monitor.live)
+        )
         view.show_answer(self.chat_view.last_stats())
         self.chat.answer_ended.connect(lambda: view.show_answer(self.chat_view.last_stats()))
         return view
@@ -296,6 +297,7 @@ class Program(QObject):
         notices.step_wanted.connect(self._next_steps.take)
         session.sample_received.connect(self.telemetry.add)
         session.model_loaded.connect(self._on_model_loaded)
+        session.copy_written.connect(self.monitor.energy.take_written)
         self.idle_unload.unloaded.connect(notices.show_rested)
         self.telemetry.steadied.connect(self._on_steadied)
         drive = self.monitor.drive
@@ -376,17 +378,8 @@ class Program(QObject):
     def _on_download_finished(self, item: DownloadItem) -> None:
         """List the model, and every other below the place of downloads."""
         self.library_search.add_root(item.root)
+        self.monitor.energy.take_written(item.total_bytes)
         self._notices.show_download(item)
-
-    def _on_remedy_wanted(self, remedy: Remedy) -> None:
-        """Do what would help; where that is another model, go where it can be chosen."""
-        plan, loaded = remedy.plan, self.session.loaded
-        if plan is None or loaded is None:
-            self.window.show_page(Page.MODELS)
-        elif remedy.kind is RemedyKind.MORE_MEMORY:
-            self.monitor.live.carry_out(budgets_of(plan))
-        else:
-            self.session.load_folder(loaded.folder, plan.kind)
 
     def _on_new_chat_wanted(self) -> None:
         self.window.show_page(Page.CHAT)

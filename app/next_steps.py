@@ -1,7 +1,9 @@
-"""What the buttons beside errors do."""
+"""What the buttons beside errors and beside the warning about the drive do."""
 
 from collections.abc import Callable
 
+from app.state.drive_warning import Remedy, RemedyKind, budgets_of
+from app.state.live_budgets import LiveBudgets
 from app.state.session import Session
 from app.state.settings import SettingsState
 from app.text.error_heads import NextStep
@@ -44,6 +46,16 @@ class NextSteps:
                 self._load_again()
             case NextStep.RESTART:
                 self._session.restart_runtime()
+
+    def take_remedy(self, remedy: Remedy, live: LiveBudgets) -> None:
+        """Do what would help; where that is another model, go where it can be chosen."""
+        plan, loaded = remedy.plan, self._session.loaded
+        if plan is None or loaded is None:
+            self._window.show_page(Page.MODELS)
+        elif remedy.kind is RemedyKind.MORE_MEMORY:
+            live.carry_out(budgets_of(plan))
+        else:
+            self._session.load_folder(loaded.folder, plan.kind)
 
     def _load_again(self) -> None:
         """Load what was to be loaded, or else what was loaded last."""

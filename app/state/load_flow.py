@@ -64,6 +64,9 @@ class LoadListener:
     def on_load_planned(self, plan: PlacementPlan) -> None:
         """This plan is carried out."""
 
+    def on_load_prepared(self, num_bytes: int) -> None:
+        """A copy of so many bytes is complete."""
+
     def on_load_ready(self, *, was_prepared: bool) -> bool:
         """Return whether this runtime can load a model; if not, the wish waits for the next."""
         return True
@@ -176,6 +179,7 @@ class LoadFlow:
             self._carry_out(self.wish, event)
         elif isinstance(event, ModelPrepared):
             self._was_prepared = True
+            self._listener.on_load_prepared(event.size_bytes)
             self._ask_for_plan(self.wish)
         elif isinstance(event, ModelLoaded):
             self._reset()

@@ -62,6 +62,8 @@ class Session(QObject, LoadListener):
     """The runtime is gone in the middle of an answer."""
     failed = Signal(object)
     """An ``ErrorReport`` that a person has to see; it stays in ``error``."""
+    copy_written = Signal(object)
+    """Bytes of a prepared copy that is complete."""
     sample_received = Signal(object)
     """A ``TelemetrySample``."""
 
@@ -418,6 +420,10 @@ class Session(QObject, LoadListener):
     def on_load_planned(self, plan: PlacementPlan) -> None:
         """Keep the plan for the list of models."""
         self._library.note_plan(plan)
+
+    def on_load_prepared(self, num_bytes: int) -> None:
+        """Pass it on."""
+        self.copy_written.emit(num_bytes)
 
     def on_load_ready(self, *, was_prepared: bool) -> bool:
         """Give up the loaded model only now; an answer begun while preparing ends first."""

@@ -78,6 +78,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     currency: str = "€"
     max_drive_energy_ratio: float = 0.25
     """Above it a person is told what reading from the drive costs."""
+    drive_endurance_tb: float = 0.0
+    """What the drive is made to bear, in TB written; 0 takes what is typical."""
     quiet_drive_models: list[str] = []
     """Folders of models of which that is not told."""
     window_geometry: str = ""
@@ -117,6 +119,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
     "zoom_percent": (100, 300),
     "energy_price_per_kwh": (0, 1000),
     "max_drive_energy_ratio": (0.01, 1),
+    "drive_endurance_tb": (0, 100_000),
     "temperature": (0, 5),
     "top_k": (0, 1 << 30),
     "top_p": (0, 1),

@@ -177,7 +177,7 @@ def energy_cost(wh_per_1000_tokens: float, amount: float, currency: str) -> str:
 
 
 def energy_sums(session: EnergySum, month: EnergySum, price_per_kwh: float, currency: str) -> str:
-    """For example ``This session 1.2 Wh · 0.04 ct, this month 45 Wh · 1.3 ct · 12 GB read``."""
+    """For example ``This session 1.2 Wh · 0.04 ct, this month 45 Wh · 1.3 ct``."""
     if not month.num_answers:
         return ""
     texts = [
@@ -192,10 +192,7 @@ def energy_sums(session: EnergySum, month: EnergySum, price_per_kwh: float, curr
             (tr("this month {energy}"), month),
         )
     ]
-    read = tr("{amount} GB read from drives, which does not wear them").format(
-        amount=f"{month.drive_bytes_read / 1e9:.1f}"
-    )
-    return DOT.join((", ".join(texts), read))
+    return ", ".join(texts)
 
 
 def token_title(tokens_per_s: float) -> str:

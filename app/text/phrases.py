@@ -211,7 +211,7 @@ def stats_tooltip(stats: GenerationStats) -> str:
         tr("{number} tokens written at {rate}").format(
             number=count(stats.generated_tokens), rate=rate(stats.decode_tokens_per_s)
         ),
-        tr("{size} read from the drive").format(size=size(stats.drive_bytes_read)),
+        _moved(stats),
         tr("held at most {peak} of RAM; allowed were {budget} and {base} for the program").format(
             peak=size(stats.peak_bytes),
             budget=size(stats.budget_bytes),
@@ -224,6 +224,16 @@ def stats_tooltip(stats: GenerationStats) -> str:
     if stats.usual_tokens_per_s > 0:
         lines.insert(3, tr("usual here are {rate}").format(rate=rate(stats.usual_tokens_per_s)))
     return "\n".join(lines)
+
+
+def _moved(stats: GenerationStats) -> str:
+    """What one answer read from the drive and wrote to it."""
+    read = size(stats.drive_bytes_read)
+    if stats.drive_bytes_written is None:
+        return tr("{size} read from the drive").format(size=read)
+    return tr("{size} read from the drive, which does not wear it; {written} written to it").format(
+        size=read, written=size(stats.drive_bytes_written)
+    )
 
 
 def thought_for(seconds: float) -> str:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QLineEdit, QSpinBox, 
 
 from app.state.settings import SettingsState
 from app.text.monitor_words import DriveWords
+from app.text.wear_words import WearWords
 from app.text.words import SettingWords
 from app.timers import single_shot
 from app.views.pieces import button, clear_layout, label
@@ -42,6 +43,9 @@ class EnergySettings(SettingGrid):
         self.drive_limit = whole_field(1, 100)
         self._save_changes_of(self.drive_limit)
         self.add_row(DriveWords.LIMIT, self.drive_limit, DriveWords.LIMIT_HINT)
+        self.endurance = whole_field(0, 100_000)
+        self._save_changes_of(self.endurance)
+        self.add_row(WearWords.ENDURANCE, self.endurance, WearWords.ENDURANCE_HINT)
         quiet = QWidget()
         self.quiet = QVBoxLayout(quiet)
         self.quiet.setContentsMargins(0, 0, 0, 0)
@@ -56,6 +60,7 @@ class EnergySettings(SettingGrid):
         self._settings.change(
             unload_after_min=self.unload_after.value(),
             max_drive_energy_ratio=self.drive_limit.value() / 100,
+            drive_endurance_tb=float(self.endurance.value()),
             energy_price_per_kwh=round(self.price.value(), 4),
             currency=self.currency.text().strip() or values.currency,
         )
@@ -65,6 +70,8 @@ class EnergySettings(SettingGrid):
         values = self._settings.values
         with QSignalBlocker(self.unload_after):
             self.unload_after.setValue(values.unload_after_min)
+        with QSignalBlocker(self.endurance):
+            self.endurance.setValue(round(values.drive_endurance_tb))
         with QSignalBlocker(self.price), QSignalBlocker(self.drive_limit):
             self.price.setValue(values.energy_price_per_kwh)
             self.drive_limit.setValue(round(values.max_drive_energy_ratio * 100))

@@ -19,6 +19,7 @@ from app.text.memory_words import SaveWords
 from app.text.monitor_words import LiveWords
 from app.text.phrases import tier_name
 from app.text.view_words import MonitorWords
+from app.text.wear_words import wear_lines
 from app.text.words import ShellWords
 from app.theme import metrics
 from app.theme.palette import Palette
@@ -239,9 +240,14 @@ class MonitorView(QWidget):
         return monitor_phrases.energy_cost(use.wh_per_1000_tokens, cost, currency)
 
     def _sums_line(self) -> str:
-        """Return what this session and this month took."""
-        book = self._monitor.energy
-        return monitor_phrases.energy_sums(book.session, book.month, *self._monitor.tariff)
+        """Return what this session and this month took, and what they did to the drive."""
+        monitor, book = self._monitor, self._monitor.energy
+        endurance_tb = monitor.settings.values.drive_endurance_tb
+        lines = (
+            monitor_phrases.energy_sums(book.session, book.month, *monitor.tariff),
+            wear_lines(book.session, book.month, endurance_tb),
+        )
+        return "\n".join(line for line in lines if line)
 
     def _has_device(self) -> bool:
         plan = self._monitor.session.loaded_plan

@@ -236,6 +236,7 @@ def _answer_json(answer: Answer, loaded: LoadedChoice) -> dict[str, Any]:
         "ttft_s": stats.ttft_s,
         "tiers": tiers,
         "drive_bytes_read": stats.drive_bytes_read,
+        "drive_bytes_written": stats.drive_bytes_written,
         "seconds": stats.seconds,
         "base_bytes": stats.base_bytes,
         "budget_bytes": stats.budget_bytes,

@@ -78,6 +78,7 @@ def make_stats(run: Run, plan: PlacementPlan | None) -> GenerationStats:
         seed=run.seed,
         tiers=tiers,
         drive_bytes_read=tiers[-1].bytes,
+        drive_bytes_written=0,
         seconds=_seconds(elapsed_s, tiers),
         base_bytes=plan.base_bytes if plan else 0,
         budget_bytes=plan.ram_bytes if plan else 0,

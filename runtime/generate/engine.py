@@ -281,7 +281,7 @@ class TieredEngine:
             resident_bytes=self._resident_bytes,
             ram_by_kind=lambda: {} if self._parts is None else parts.ledger.by_kind(),
             vram_by_kind=parts.vram_by_kind,
-            drive_bytes=lambda: parts.store.num_bytes_read,
+            drive_bytes=parts.drive_bytes.read,
             link_bytes=parts.link_bytes,
             limits=rate_limits(parts.plan, self._rates_path),
             energy=self._instruments.energy,
@@ -293,7 +293,8 @@ class TieredEngine:
         """Return the meter of an answer that begins now."""
         ground = Ground(parts.base_bytes, parts.kv.context_tokens, parts.plan.forecast)
         surroundings = Surroundings(
-            drive_bytes=lambda: parts.store.num_bytes_read,
+            drive_bytes=parts.drive_bytes.read,
+            written_bytes=parts.drive_bytes.written,
             link_bytes=parts.link_bytes,
             budget_bytes=lambda: parts.ledger.limit_bytes,
             has_device=lambda: parts.device is not None,

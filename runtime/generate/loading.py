@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from runtime.device.base import Device
 from runtime.engine.base import CancelToken, LoadProgress
 from runtime.errors import LarderError
+from runtime.generate.drive_bytes import DriveBytes
 from runtime.generate.home import Home
 from runtime.generate.kv_cache import KvCache
 from runtime.generate.last_use import LastUses
@@ -59,6 +60,7 @@ class LoadedParts:
     name: str
     tokenizer: ChatTokenizer
     store: ExpertStore
+    drive_bytes: DriveBytes
     ledger: Ledger
     tally: ExpertTally
     experts: ExpertCache
@@ -152,6 +154,7 @@ def load_parts(
         cancel.check()
         store = throttled(open_store(inspection, plan.store_folder))
         stack.callback(store.close)
+        drive_bytes = DriveBytes(store, plan.store_folder)
         tally = _tally_of(store, plan, spec)
         shape = shape_of(plan, spec)
         base_bytes = tools.probe()
@@ -185,6 +188,7 @@ def load_parts(
             name=report.name,
             tokenizer=tokenizer,
             store=store,
+            drive_bytes=drive_bytes,
             ledger=ledger,
             tally=tally,
             experts=experts,

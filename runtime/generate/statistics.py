@@ -40,6 +40,8 @@ class Surroundings:
 
     drive_bytes: Callable[[], int]
     """Read from the drive so far."""
+    written_bytes: Callable[[], int | None]
+    """Written to drives so far; None where the system does not tell."""
     link_bytes: Callable[[], int]
     """Copied to the device so far."""
     budget_bytes: Callable[[], int]
@@ -66,6 +68,7 @@ class AnswerMeter:
         self._ground = ground
         self._surroundings = surroundings
         self._drive_bytes_before = surroundings.drive_bytes()
+        self._written_bytes_before = surroundings.written_bytes()
         self._link_bytes_before = surroundings.link_bytes()
         self._budget_bytes = 0
         self._step = (0.0, 0.0, 0.0)
@@ -144,6 +147,7 @@ class AnswerMeter:
             seed=seed,
             tiers=added.tiers(has_device=has_device),
             drive_bytes_read=drive_bytes_read,
+            drive_bytes_written=self._bytes_written(),
             seconds=added.seconds(total_s, has_device=has_device),
             base_bytes=ground.base_bytes,
             budget_bytes=self._budget_bytes,
@@ -159,6 +163,10 @@ class AnswerMeter:
                 else self.counters.expert_misses - self._misses_before
             ),
         )
+
+    def _bytes_written(self) -> int | None:
+        before, now = self._written_bytes_before, self._surroundings.written_bytes()
+        return None if before is None or now is None else max(0, now - before)
 
 
 class ThinkingTime:

@@ -39,7 +39,7 @@ class StrainMeter:
         self._files = files or SystemFiles()
         self._clock = clock
         self._gpus = gpus or GpuWarmth()
-        self._own_before = self._own_bytes()
+        self._own_before = own_bytes_written(self._files)
         self._drive_before = self._drive_bytes()
         self._looked_s: float | None = None
         self._latest = MachineStrain()
@@ -50,7 +50,7 @@ class StrainMeter:
         if self._looked_s is None or now_s - self._looked_s >= LOOK_S:
             self._looked_s = now_s
             self._latest = MachineStrain(
-                own_bytes_written=_since(self._own_before, self._own_bytes()),
+                own_bytes_written=_since(self._own_before, own_bytes_written(self._files)),
                 drive_bytes_written=_since(self._drive_before, self._drive_bytes()),
                 drive_temperature_c=drive_temperature(self._folder, self._files),
                 processor_temperature_c=self._warmest(_PROCESSORS),
@@ -61,12 +61,6 @@ class StrainMeter:
     def close(self) -> None:
         """Close the library of the cards; may be called twice."""
         self._gpus.close()
-
-    def _own_bytes(self) -> int | None:
-        """Return what this process had written to drives, without what it took back in time."""
-        counts = self._files.table("/proc/self/io")
-        written = counts.get("write_bytes")
-        return None if written is None else written - counts.get("cancelled_write_bytes", 0)
 
     def _drive_bytes(self) -> int | None:
         """Return what all programs have written to the drive since the system started."""
@@ -84,6 +78,13 @@ class StrainMeter:
                 told = self._files.number(f"{folder}/temp1_input")
                 found = _most(found, None if told is None else told / 1000)
         return found
+
+
+def own_bytes_written(files: SystemFiles) -> int | None:
+    """Return what this process had written to drives, without what it took back in time."""
+    counts = files.table("/proc/self/io")
+    written = counts.get("write_bytes")
+    return None if written is None else written - counts.get("cancelled_write_bytes", 0)
 
 
 def _since(before: int | None, now: int | None) -> int | None:

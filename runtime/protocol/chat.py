@@ -86,3 +86,5 @@ class GenerationStats(Value):
     """Look-ups after the first token that no tier above the drive answered."""
     usual_tokens_per_s: float = 0.0
     """What earlier answers of this model reached under such a plan on this PC; 0 if unknown."""
+    drive_bytes_written: int | None = None
+    """By the background process during the answer; None where the system does not tell."""

@@ -233,6 +233,7 @@ EXAMPLE_STATS = GenerationStats(
     thinking_s=1.5,
     decode_expert_misses=7,
     usual_tokens_per_s=2.5,
+    drive_bytes_written=4096,
 )
 _MACHINE = MachineReport(
     operating_system="Linux",

@@ -6,7 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from app.state.drive_wear import wear_ratio
 from app.state.energy_book import MAX_MONTHS, EnergyBook, EnergySum
+from runtime.protocol.chat import GenerationStats
 from tests.support.window_values import some_stats
 
 
@@ -80,3 +82,26 @@ def test_book_that_cannot_be_written_lasts_as_long_as_the_window(
     book = EnergyBook(tmp_path / "file" / "energy.json", calendar)
     assert not book.take_answer(some_stats())
     assert book.session.num_answers == book.month.num_answers == 1
+
+
+def test_book_adds_what_was_written_by_answers_copies_and_downloads(
+    path: Path, calendar: Calendar
+) -> None:
+    book = EnergyBook(path, calendar)
+    told: GenerationStats = msgspec.structs.replace(some_stats(), drive_bytes_written=5)
+    book.take_answer(told)
+    assert book.take_written(1 << 30)
+    assert book.session.drive_bytes_written == book.month.drive_bytes_written == (1 << 30) + 5
+    assert EnergyBook(path, calendar).month.drive_bytes_written == (1 << 30) + 5
+    assert book.session.num_answers == 1
+
+
+def test_book_of_an_older_version_is_taken(path: Path, calendar: Calendar) -> None:
+    path.parent.mkdir()
+    path.write_text('{"2026-11": {"num_answers": 3, "num_tokens": 9, "joules": 2.0}}')
+    assert EnergyBook(path, calendar).month == EnergySum(num_answers=3, num_tokens=9, joules=2.0)
+
+
+def test_wear_is_a_part_of_what_the_drive_is_made_to_bear() -> None:
+    assert wear_ratio(3 * 10**12, 0) == pytest.approx(0.01)
+    assert wear_ratio(3 * 10**12, 600) == pytest.approx(0.005)

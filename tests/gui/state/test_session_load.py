@@ -84,6 +84,8 @@ class TestLoad:
         assert progress is not None
         assert (progress.kind, progress.ratio) == (ProgressKind.PREPARE, 0.25)
         assert progress.seconds_left == 15.0
+        written: list[int] = []
+        open_session.copy_written.connect(written.append)
         client.answer(
             ModelPrepared(
                 request_id=command.request_id,
@@ -92,6 +94,7 @@ class TestLoad:
                 size_bytes=100,
             )
         )
+        assert written == [100]
         answer_plan(client, some_plan(PlanKind.EIGHT_BIT))
         client.answer(
             LoadProgressed(

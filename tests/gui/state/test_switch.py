@@ -160,3 +160,4 @@ def test_listener_that_says_nothing_lets_a_model_load_in_the_runtime_that_is_the
     listener = LoadListener()
     assert listener.on_load_ready(was_prepared=False)
     assert listener.on_load_ready(was_prepared=True)
+    listener.on_load_prepared(1)

@@ -108,7 +108,8 @@ def test_monitor_tells_what_session_and_month_took(view: MonitorView, stage: Mon
     view._show_numbers()
     assert (
         "This session 2.0 Wh · 0.06 ct, this month 2.0 Wh · 0.06 ct"
-        " · 12.0 GB read from drives, which does not wear them"
+        "\nThis session read 12.0 GB from drives and wrote nothing, this month 12.0 GB and nothing."
+        " Reading does not wear a drive."
     ) in texts(view.energy)
 
 

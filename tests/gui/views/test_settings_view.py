@@ -122,9 +122,11 @@ def test_tariff_and_limits_are_taken_as_they_are_typed(page: Page) -> None:
     energy.currency.setText("CHF")
     energy.unload_after.setValue(20)
     energy.drive_limit.setValue(40)
+    energy.endurance.setValue(600)
     energy.save()
     values = page.settings.values
     assert (values.energy_price_per_kwh, values.currency) == (0.41, "CHF")
     assert (values.unload_after_min, values.max_drive_energy_ratio) == (20, 0.4)
+    assert values.drive_endurance_tb == 600
     page.settings.reset()
     assert (energy.price.value(), energy.currency.text()) == (0.30, "€")
