@@ -275,6 +275,7 @@ class Program(QObject):
             self.language.choices,
             download_folder=str(self.folders.models),
         )
+        view.add_memory(self.monitor, self._palette)
         view.add_upkeep(self.upkeep.shown_engine, self.upkeep.shown_updates)
         view.restart_wanted.connect(self._on_restart_wanted)
         view.about.report_wanted.connect(lambda path: view.about.save_report(path, self._report()))

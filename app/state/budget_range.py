@@ -1,8 +1,9 @@
 """Within which bounds a budget can be moved, and what the rest of a memory is taken by. Pure."""
 
 import dataclasses
+from collections.abc import Sequence
 
-from runtime.protocol.machine import DeviceReport, MachineReport
+from runtime.protocol.machine import DeviceReport, MachineReport, MemoryHolder
 from runtime.protocol.plan import MemoryPart, PlacementPlan, ReasonCode
 from runtime.protocol.values import Tier
 
@@ -22,6 +23,8 @@ class BudgetRange:
     """Held by other programs when this one started."""
     reserve_bytes: int
     """Left free by the planner; 0 where it does not say."""
+    holders: tuple[tuple[str, int | None], ...] = ()
+    """Names of other programs with the bytes they hold, as far as they are known."""
 
 
 def ram_range(
@@ -40,6 +43,7 @@ def ram_range(
         most_bytes=max(bounds.min_ram_bytes, min(bounds.all_ram_bytes, free)),
         others_bytes=total - available,
         reserve_bytes=reserve,
+        holders=_named(machine.ram_held_by),
     )
 
 
@@ -56,7 +60,33 @@ def vram_range(
         most_bytes=min(bounds.all_vram_bytes, free) if bounds.all_vram_bytes else free,
         others_bytes=max(0, device.total_bytes - device.free_bytes),
         reserve_bytes=reserve,
+        holders=_named(device.held_by),
     )
+
+
+def free_range(machine: MachineReport, device: DeviceReport | None) -> BudgetRange:
+    """Return the range of a budget for any model: of a device's memory, or of RAM without one."""
+    if device is not None:
+        total, available, reserve = device.total_bytes, device.free_bytes, device.reserve_bytes
+        holders = _named(device.held_by)
+    else:
+        limit = machine.ram_limit or machine.ram_total
+        total = int(min(limit.value, machine.ram_total.value))
+        available, reserve = int(machine.ram_available.value), machine.ram_reserve_bytes
+        holders = _named(machine.ram_held_by)
+    available = min(total, available)
+    return BudgetRange(
+        total_bytes=total,
+        least_bytes=0,
+        most_bytes=max(0, available - reserve),
+        others_bytes=total - available,
+        reserve_bytes=min(reserve, available),
+        holders=holders,
+    )
+
+
+def _named(holders: Sequence[MemoryHolder]) -> tuple[tuple[str, int | None], ...]:
+    return tuple((holder.name, holder.held_bytes) for holder in holders)
 
 
 def used_device(machine: MachineReport | None) -> DeviceReport | None:

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 
+from app.state.budget_range import BudgetRange
 from app.state.drive_warning import DriveUse, Remedy, RemedyKind
 from app.text.monitor_phrases import cost, tier_place
 from app.text.monitor_words import BudgetWords, DriveWords
 from app.text.phrases import DOT, plan_name, tier_name
 from app.text.translate import tr
-from app.text.units import percent, rate_band, size, watt_hours
+from app.text.units import percent, rate_band, size, tokens, watt_hours
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Forecast, Tier
 
 _SPACE = "\N{NO-BREAK SPACE}"
+MAX_NAMED = 2
+"""Programs that hold memory, named in a line; all are in its tooltip."""
 
 
 def gigabytes(amount: float) -> str:
@@ -135,28 +138,53 @@ def memory_of(plan: PlacementPlan) -> str:
     return tr("{vram} and {ram}").format(vram=vram, ram=ram)
 
 
-def budget_facts(total_bytes: int, others_bytes: int, reserve_bytes: int) -> str:
-    """For example ``of 12.0 GiB · others hold 1.1 GiB · reserve 0.8 GiB``."""
-    parts = [tr("of {total}").format(total=size(total_bytes))]
-    if others_bytes > 0:
-        parts.append(tr("others hold {size}").format(size=size(others_bytes)))
-    if reserve_bytes > 0:
-        parts.append(tr("reserve {size}").format(size=size(reserve_bytes)))
+def budget_facts(bounds: BudgetRange) -> str:
+    """For example ``of 12.0 GiB · others hold 1.1 GiB (browser 0.8 GiB) · reserve 0.8 GiB``."""
+    parts = [tr("of {total}").format(total=size(bounds.total_bytes))]
+    if bounds.others_bytes > 0:
+        others = tr("others hold {size}").format(size=size(bounds.others_bytes))
+        named = ", ".join(
+            name if held is None else f"{name} {size(held)}"
+            for name, held in bounds.holders[:MAX_NAMED]
+        )
+        parts.append(f"{others} ({named})" if named else others)
+    if bounds.reserve_bytes > 0:
+        parts.append(tr("reserve {size}").format(size=size(bounds.reserve_bytes)))
     return DOT.join(parts)
 
 
+def slider_explained(bounds: BudgetRange) -> str:
+    """What the parts of a slider mean, with all programs that are known by name."""
+    lines = [BudgetWords.EXPLAINED]
+    for name, held in bounds.holders:
+        lines.append(name if held is None else f"{name}: {size(held)}")
+    return "\n".join(lines)
+
+
 def plan_effect(
-    ratios: Sequence[tuple[Tier, float]], forecast: Forecast | None, *, is_simulated: bool
+    ratios: Sequence[tuple[Tier, float]],
+    forecast: Forecast | None,
+    context_tokens: int,
+    *,
+    is_simulated: bool,
 ) -> str:
-    """For example ``Experts: 31 % in VRAM, 52 % in RAM, 17 % on the drive · about 21 tokens/s``."""
+    """For example ``Experts: 31 % in VRAM, 69 % in RAM · about 21 tokens/s · prompt 90 tokens/s``.
+
+    The context follows; what is not known is left out.
+    """
     places = {
         Tier.VRAM: tr("in {tier}").format(tier=tier_place(Tier.VRAM, is_simulated=is_simulated)),
         Tier.RAM: tr("in {tier}").format(tier=tier_name(Tier.RAM)),
         Tier.DRIVE: tr("on the drive"),
     }
     parts = ", ".join(f"{percent(ratio)} {places[tier]}" for tier, ratio in ratios if ratio > 0)
-    text = tr("Experts: {parts}").format(parts=parts)
-    return DOT.join(part for part in (text, effect_text(forecast)) if part)
+    lines = [tr("Experts: {parts}").format(parts=parts), effect_text(forecast)]
+    if forecast is not None and forecast.prompt_tokens_per_s_high > 0:
+        band = rate_band(forecast.prompt_tokens_per_s_low, forecast.prompt_tokens_per_s_high)
+        lines.append(tr("prompt {rate}").format(rate=band))
+    if context_tokens:
+        lines.append(tr("context {tokens}").format(tokens=tokens(context_tokens)))
+    return DOT.join(part for part in lines if part)
 
 
 def vram_kept(vram_bytes: int, ram_bytes: int) -> str:

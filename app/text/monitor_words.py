@@ -97,7 +97,12 @@ class BudgetWords:
     TITLE = Word("Memory for this model")
     VRAM = Word("VRAM budget")
     RAM = Word("RAM budget")
-    EXPLAINED = Word("Hatched: of no use, or has to stay free. Grey: held by other programs.")
+    EXPLAINED = Word(
+        "Hatched: held by other programs. Dotted: the reserve, which stays free so that the system "
+        "and other programs do not run short. Empty: of no use to this model."
+    )
+    NEXT_MODEL = Word("No model is loaded: this is what the next one may take.")
+    TITLE_NEXT = Word("Memory for models")
     NOT_USED = Word("The graphics card is not used.")
     APPLYING = Word("Changing at the next token…")
     SET = Word("In force.")

@@ -74,11 +74,7 @@ class PlannedBudget(QWidget):
             shown = planned_bytes if budget_bytes is None else budget_bytes
             self.slider.show_bytes(shown)
             self._value.setText(units.size(shown))
-        self._facts.setText(
-            drive_phrases.budget_facts(
-                bounds.total_bytes, bounds.others_bytes, bounds.reserve_bytes
-            )
-        )
+        self._facts.setText(drive_phrases.budget_facts(bounds))
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""
@@ -149,6 +145,7 @@ class BudgetCard(Card):
             drive_phrases.plan_effect(
                 [(tier, expert_ratio(plan, tier)) for tier in Tier],
                 plan.forecast,
+                plan.context_tokens,
                 is_simulated=is_simulated(plan.device),
             )
         )
@@ -208,6 +205,7 @@ class BudgetCard(Card):
                 drive_phrases.plan_effect(
                     estimate.ratios,
                     estimate.forecast,
+                    estimate.context_tokens,
                     is_simulated=is_simulated(self._curve.device),
                 )
             )

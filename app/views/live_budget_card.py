@@ -49,11 +49,7 @@ class BudgetRow(QWidget):
         self.slider.setAccessibleName(name)
         self.slider.show_range(bounds)
         self.slider.show_bytes(num_bytes)
-        self._facts.setText(
-            drive_phrases.budget_facts(
-                bounds.total_bytes, bounds.others_bytes, bounds.reserve_bytes
-            )
-        )
+        self._facts.setText(drive_phrases.budget_facts(bounds))
         self._show_value(self.slider.chosen_bytes() if self.slider.is_held else num_bytes)
 
     def _show_value(self, num_bytes: int) -> None:
@@ -129,7 +125,10 @@ class LiveBudgetCard(Card):
             self._effect_of(live.preview or plan)
             if estimate is None
             else drive_phrases.plan_effect(
-                estimate.ratios, estimate.forecast, is_simulated=is_simulated(self._device)
+                estimate.ratios,
+                estimate.forecast,
+                estimate.context_tokens,
+                is_simulated=is_simulated(self._device),
             )
         )
         self._show_status()
@@ -138,6 +137,7 @@ class LiveBudgetCard(Card):
         text = drive_phrases.plan_effect(
             [(tier, expert_ratio(plan, tier)) for tier in Tier],
             plan.forecast,
+            plan.context_tokens,
             is_simulated=is_simulated(plan.device),
         )
         if self._device and not plan.vram_bytes:

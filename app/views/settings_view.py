@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.engine_parts import EngineParts
+from app.state.monitor import Monitor
 from app.state.sampling import sampling_for
 from app.state.session import Session
 from app.state.settings import Settings, SettingsState
@@ -24,12 +25,14 @@ from app.state.updates import Updates
 from app.text.view_words import DialogWords
 from app.text.words import SettingWords, ShellWords
 from app.theme import metrics
+from app.theme.palette import Palette
 from app.timers import single_shot
 from app.views.about_card import AboutCard
 from app.views.appearance_card import AppearanceCard
 from app.views.energy_settings import EnergySettings
 from app.views.engine_card import EngineCard
 from app.views.hub_settings import HubSettings
+from app.views.memory_settings import MemorySettings
 from app.views.pieces import button, label, scrolling
 from app.views.sampling_fields import SamplingFields
 from app.views.setting_grid import SettingGrid
@@ -74,6 +77,7 @@ class SettingsView(QWidget):
         self.hub = HubSettings(settings, download_folder)
         self._column.addWidget(self.hub)
         self._build_files(files)
+        self.memory: MemorySettings | None = None
         self.keys = ShortcutCard()
         self._column.addWidget(self.keys)
         self.engine: EngineCard | None = None
@@ -131,6 +135,16 @@ class SettingsView(QWidget):
             self.engine = EngineCard(engine)
             self._column.insertWidget(place, self.engine)
         self._show_values()
+
+    def add_memory(self, monitor: Monitor, palette: Palette) -> None:
+        """Have the sliders over this PC's memory, above what is said about energy."""
+        self.memory = MemorySettings(monitor, palette)
+        self._column.insertWidget(self._column.indexOf(self.energy), self.memory)
+
+    def show_palette(self, palette: Palette) -> None:
+        """Draw with another palette."""
+        if self.memory is not None:
+            self.memory.show_palette(palette)
 
     def show_engine(self) -> None:
         """Bring what is said of the graphics card into view."""

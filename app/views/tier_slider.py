@@ -5,6 +5,7 @@ from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPainter, QPaintEvent, QP
 from PySide6.QtWidgets import QSlider
 
 from app.state.budget_range import BudgetRange
+from app.text.drive_phrases import slider_explained
 from app.text.monitor_words import BudgetWords
 from app.theme.palette import Palette
 from app.timers import single_shot
@@ -60,6 +61,7 @@ class TierSlider(QSlider):
         """Show another range."""
         if bounds != self._range:
             self._range = bounds
+            self.setToolTip(slider_explained(bounds))
             self.setEnabled(bounds.most_bytes > self._lowest())
             self.update()
 
@@ -160,11 +162,11 @@ class TierSlider(QSlider):
 
         bar(_RADIUS, right, QBrush(QColor(palette.empty)))
         limit = self._x_of(self._range.most_bytes)
-        others = self._x_of(self._range.total_bytes - self._range.others_bytes)
-        if limit < right:
-            bar(limit, right, QBrush(QColor(palette.dim), Qt.BrushStyle.BDiagPattern))
-            if self._range.others_bytes:
-                bar(max(limit, others), right, QBrush(QColor(palette.dim)))
+        free = self._range.total_bytes - self._range.others_bytes
+        others = max(limit, self._x_of(free))
+        reserve = max(limit, self._x_of(free - self._range.reserve_bytes))
+        bar(reserve, others, QBrush(QColor(palette.dim), Qt.BrushStyle.Dense5Pattern))
+        bar(others, right, QBrush(QColor(palette.dim), Qt.BrushStyle.BDiagPattern))
         at = self._x_of(self.chosen_bytes())
         bar(_RADIUS, at, QBrush(colour))
         if palette.has_edges:

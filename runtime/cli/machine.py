@@ -20,6 +20,7 @@ from runtime.protocol.machine import (
     DriveReport,
     MachineReport,
     Measured,
+    MemoryHolder,
 )
 from runtime.protocol.messages import DescribeMachine, MachineDescribed
 from runtime.service.folders import Folders, find_folders
@@ -131,6 +132,8 @@ def _machine_rows(machine: MachineReport) -> Iterator[tuple[str, ...]]:
     if machine.ram_reclaimable is not None:
         size, method = _size(machine.ram_reclaimable)
         yield ("RAM in cache", f"{size}, given up when memory is wanted", method)
+    for holder in machine.ram_held_by:
+        yield ("RAM held by", _held(holder), "psutil")
     if machine.ram_limit is not None:
         yield ("RAM limit", *_size(machine.ram_limit))
     for limit in machine.ram_limits:
@@ -167,9 +170,7 @@ def device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
         ", ".join(filter(None, notes)),
     )
     for holder in device.held_by:
-        held = "size not told" if holder.held_bytes is None else size_text(holder.held_bytes)
-        held = f"{safe_text(holder.name)} ({holder.process_id}), {held}"
-        yield (f"{device.device} held by", held, "NVML")
+        yield (f"{device.device} held by", _held(holder), "NVML")
     if device.shared_bytes:
         shared = f"{size_text(device.shared_bytes)} of the RAM, counted as RAM alone"
         yield (f"{device.device} may use", shared, "amdgpu")
@@ -179,6 +180,11 @@ def device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
         yield (f"{device.device} link", "not measured yet", "loading a model there measures it")
     if device.read_bytes_per_s is not None:
         yield (f"{device.device} reads", *_rate(device.read_bytes_per_s))
+
+
+def _held(holder: MemoryHolder) -> str:
+    held = "size not told" if holder.held_bytes is None else size_text(holder.held_bytes)
+    return f"{safe_text(holder.name)} ({holder.process_id}), {held}"
 
 
 def _drive_rows(drive: DriveReport) -> Iterator[tuple[str, ...]]:

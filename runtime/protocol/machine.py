@@ -53,7 +53,7 @@ class DriveReport(Value):
 
 
 class MemoryHolder(Value):
-    """A program that holds memory of an accelerator."""
+    """A program that holds RAM, or memory of an accelerator."""
 
     name: str
     process_id: int
@@ -111,3 +111,5 @@ class MachineReport(Value):
     """All limits found, the tightest first: control group, WSL, job, address space, commit."""
     ram_reserve_bytes: int = 0
     """What the planner leaves free of RAM for the system and other programs."""
+    ram_held_by: list[MemoryHolder] = []
+    """Other programs with much of the RAM, the largest first."""

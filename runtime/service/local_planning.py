@@ -9,6 +9,7 @@ import msgspec
 import psutil
 
 from runtime.errors import report_of
+from runtime.hardware.holders import ram_holders
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.past_runs import PastRuns
 from runtime.hardware.power import EnergyMeter
@@ -139,7 +140,11 @@ class LocalPlanning:
                 machine, drives=self._drive_rates.with_depths(machine.drives, size)
             )
         with contextlib.closing(EnergyMeter()) as meter:
-            return msgspec.structs.replace(machine, energy_sources=meter.sources)
+            return msgspec.structs.replace(
+                machine,
+                energy_sources=meter.sources,
+                ram_held_by=ram_holders(),
+            )
 
     def _describe(self, folders: Sequence[str], expert_bytes: int) -> MachineReport:
         if not self._is_ram_measured:

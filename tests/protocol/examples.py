@@ -272,6 +272,7 @@ _MACHINE = MachineReport(
     profile="/profile.json",
     ram_reclaimable=Measured(value=0.25, method="meminfo", age_s=60.0),
     ram_limits=[Measured(value=0.75, method="cgroup memory.max")],
+    ram_held_by=[MemoryHolder(name="browser", process_id=8, held_bytes=9)],
 )
 _SAMPLE = TelemetrySample(
     interval_s=0.1,

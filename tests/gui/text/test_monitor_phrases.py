@@ -251,7 +251,7 @@ def test_remedies_say_their_effect() -> None:
 
 def test_plan_effect_names_tiers_that_hold_something() -> None:
     ratios = [(Tier.VRAM, 0.0), (Tier.RAM, 0.6), (Tier.DRIVE, 0.4)]
-    text = plain(drive_phrases.plan_effect(ratios, None, is_simulated=False))
+    text = plain(drive_phrases.plan_effect(ratios, None, 0, is_simulated=False))
     assert text == "Experts: 60 % in RAM, 40 % on the drive"
 
 

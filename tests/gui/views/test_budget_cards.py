@@ -1,5 +1,7 @@
 """Sliders of the Monitor and the Models page."""
 
+import time
+
 import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -196,6 +198,43 @@ def test_live_card_says_what_to_expect_until_the_plan_comes(
         stage.client.answer(BudgetsPlanned(request_id=command.request_id, curve=curve))
     stage.monitor.live.move_vram(DEVICE, 8 * GIB)
     assert plain(live_card.effect()).startswith("Experts: 50 % in VRAM (simulated)")
+
+
+def test_preview_of_a_whole_curve_follows_the_hand_within_50_ms(
+    live_card: LiveBudgetCard, stage: MonitorStage
+) -> None:
+    vram = [0, *(GIB * (64 + 7 * step) // 32 for step in range(32))]
+    ram = [GIB * (2 + 2 * step) for step in range(9)]
+    number = len(vram) * len(ram)
+    curve = msgspec.structs.replace(
+        some_curve(plan_with_device().kind, DEVICE),
+        num_experts=6144,
+        vram_budgets=vram,
+        ram_budgets=ram,
+        automatic_ram=[ram[-1]] * len(vram),
+        num_in_vram=[index * 5 for index in range(number)],
+        num_in_ram=[index * 4 for index in range(number)],
+        context_tokens=[4096] * number,
+        prompt_tokens_per_s_low=[100.0] * number,
+        prompt_tokens_per_s_high=[200.0] * number,
+        decode_tokens_per_s_low=[5 + index / 10 for index in range(number)],
+        decode_tokens_per_s_high=[8 + index / 10 for index in range(number)],
+        drive_bytes_per_token=[1e6] * number,
+    )
+    for command in [each for each in stage.client.sent if isinstance(each, PlanBudgets)]:
+        stage.client.answer(BudgetsPlanned(request_id=command.request_id, curve=curve))
+    took_s, seen = [], set()
+    slider = live_card.vram.slider
+    slider.setSliderDown(True)
+    for step in range(1, 41):
+        started_s = time.perf_counter()
+        slider.setValue(step * 20)
+        live_card.repaint()
+        took_s.append(time.perf_counter() - started_s)
+        seen.add(live_card.effect())
+    slider.setSliderDown(False)
+    assert len(seen) > 20, "the words follow"
+    assert sorted(took_s)[len(took_s) // 2] < 0.05
 
 
 def test_card_ram_and_context_are_chosen(card: BudgetCard, qtbot: QtBot) -> None:

@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.state.budget_range import BudgetRange
 from app.theme.palette import DARK, LIGHT
 from app.views.tier_slider import TierSlider
+from tests.gui.text.test_units import plain
 
 LIMITED = BudgetRange(
     total_bytes=12_000, least_bytes=2_000, most_bytes=10_000, others_bytes=1_500, reserve_bytes=500
@@ -98,11 +99,32 @@ def test_slider_without_choice_is_disabled(slider: TierSlider) -> None:
     assert slider.isEnabled()
 
 
-def test_slider_draws_given_part_and_leaves_others_grey(slider: TierSlider) -> None:
+def test_slider_draws_given_part_dots_the_reserve_and_hatches_what_others_hold(
+    slider: TierSlider,
+) -> None:
     slider.show_bytes(6_000)
     image = slider.grab().toImage()
     assert image.pixelColor(60, 12).name().upper() == LIGHT.vram
     assert image.pixelColor(300, 12).name().upper() == LIGHT.empty
-    assert image.pixelColor(395, 12).name().upper() == LIGHT.dim
+
+    def drawn(left: int, right: int) -> float:
+        """Return which part of a stretch is drawn over."""
+        points = [(x, y) for x in range(left, right) for y in range(10, 15)]
+        marked = [1 for x, y in points if image.pixelColor(x, y).name().upper() == LIGHT.dim]
+        return len(marked) / len(points)
+
+    # The reserve from 10,000 to 10,500, others from there on.
+    assert 0.1 < drawn(344, 356) < 0.9
+    assert 0.05 < drawn(362, 404) < 0.5
+    assert drawn(344, 356) != drawn(362, 404)
     slider.show_palette(DARK)
     assert slider.grab().toImage().pixelColor(60, 12).name().upper() == DARK.vram
+
+
+def test_slider_names_who_holds_the_rest_in_its_tooltip(slider: TierSlider) -> None:
+    named = dataclasses.replace(LIMITED, holders=(("a browser", 900 << 20), ("a game", None)))
+    slider.show_range(named)
+    lines = plain(slider.toolTip()).splitlines()
+    assert "Hatched: held by other programs" in lines[0]
+    assert "reserve" in lines[0]
+    assert lines[1:] == ["a browser: 900 MiB", "a game"]
