@@ -23,6 +23,7 @@ from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.framing import FrameError
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.messages import (
+    AnyCommand,
     AnyEvent,
     BudgetsAdapted,
     BudgetsSet,
@@ -237,6 +238,17 @@ class Session(QObject, LoadListener):
             if wish is not None:
                 self._load.want(wish)
             self._start_if_dead()
+
+    def ask(self, make: Callable[[int], AnyCommand], listener: Callable[[Reply], None]) -> bool:
+        """Send a question about this PC; False while no runtime listens."""
+        return self._client.send(make, listener) is not None
+
+    def look_at_machine(self) -> None:
+        """Learn anew what this PC has, and plan again what is looked at."""
+        self._client.send(
+            lambda request_id: DescribeMachine(request_id=request_id), self._on_machine
+        )
+        self._replan()
 
     def dismiss_error(self) -> None:
         """The person has read the error."""

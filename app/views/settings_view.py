@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.engine_parts import EngineParts
+from app.state.machine_figures import MachineFigures
 from app.state.monitor import Monitor
 from app.state.sampling import sampling_for
 from app.state.session import Session
@@ -32,6 +33,7 @@ from app.views.appearance_card import AppearanceCard
 from app.views.energy_settings import EnergySettings
 from app.views.engine_card import EngineCard
 from app.views.hub_settings import HubSettings
+from app.views.machine_card import MachineCard
 from app.views.memory_settings import MemorySettings
 from app.views.pieces import button, label, scrolling
 from app.views.sampling_fields import SamplingFields
@@ -78,6 +80,8 @@ class SettingsView(QWidget):
         self._column.addWidget(self.hub)
         self._build_files(files)
         self.memory: MemorySettings | None = None
+        self.machine = MachineCard(MachineFigures(session, self))
+        self._column.addWidget(self.machine)
         self.keys = ShortcutCard()
         self._column.addWidget(self.keys)
         self.engine: EngineCard | None = None

@@ -80,7 +80,7 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
         available = _stated(profile.ram_available_bytes)
     elif profile.devices:
         available = _beside_simulated(available, profile)
-    cores = profile.num_physical_cores
+    cores = _cores(report, profile)
     return msgspec.structs.replace(
         report,
         ram_total=total,
@@ -95,6 +95,14 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
         drives=[_profiled_drive(drive, profile) for drive in report.drives],
         profile=profile.path,
     )
+
+
+def _cores(report: MachineReport, profile: MachineProfile) -> int | None:
+    """Return the cores that compute, where the profile says so: no more than threads."""
+    threads = profile.num_threads
+    if threads is None:
+        return profile.num_physical_cores
+    return min(profile.num_physical_cores or report.num_physical_cores, threads)
 
 
 def _gpus(

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
@@ -20,6 +20,9 @@ MACHINE_FILE = "machine.json"
 """Name of the profile among the settings."""
 _MAX_FILE_BYTES = 1024 * 1024
 _MAX_DEVICES = 16
+MAX_THREADS = 1024
+INSTRUCTION_SETS = ("avx512", "avx2", "portable")
+"""Those that kernels are there for, the widest first; one that is stated is used."""
 _GIB = 1024**3
 _GB_PER_S = 1e9
 
@@ -60,6 +63,8 @@ class MachineProfile:
     drive_read_bytes_per_s: float | None = None
     drive_most_bytes_per_s: float | None = None
     num_physical_cores: int | None = None
+    num_threads: int | None = None
+    """Threads that compute; None takes one for each core."""
     instruction_set: str = ""
     cards: tuple[StatedCard, ...] = ()
     devices: tuple[SimulatedDevice, ...] = ()
@@ -73,15 +78,27 @@ def profile_of(env: Mapping[str, str]) -> MachineProfile | None:
 
 def load_profile(path: str) -> MachineProfile:
     """Read and check a profile; raise ``LarderError`` with ``SETTING_INVALID`` naming the field."""
+    return checked_profile(load_document(path), path)
+
+
+def load_document(path: str) -> dict[str, Any]:
+    """Read the object that a profile's file holds; what is in it is not looked at."""
     try:
         if Path(path).stat().st_size > _MAX_FILE_BYTES:
             _refuse("file", f"{path}, larger than 1 MiB", "a small JSON file")
-        document = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        document: object = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         reason = error.strerror or str(error)
         _refuse("file", f"{path} ({reason})", "a JSON file that can be read", error)
     except (ValueError, RecursionError) as error:
         _refuse("file", f"{path} ({error})", "a file in JSON", error)
+    if not isinstance(document, dict):
+        _refuse("file", _shown(document), "an object with fields in braces")
+    return document
+
+
+def checked_profile(document: dict[str, Any], path: str) -> MachineProfile:
+    """Return what a document states; raise ``LarderError`` as ``load_profile`` does."""
     top = _Section("", document)
     ram, drive = top.section("ram"), top.section("drive")
     profile = MachineProfile(
@@ -95,6 +112,7 @@ def load_profile(path: str) -> MachineProfile:
         drive_read_bytes_per_s=drive.gb_per_s("read_gb_per_s"),
         drive_most_bytes_per_s=drive.gb_per_s("most_gb_per_s"),
         num_physical_cores=top.count("num_physical_cores"),
+        num_threads=top.count("num_threads"),
         instruction_set=top.text("instruction_set"),
         cards=tuple(_card(section, index) for index, section in enumerate(top.sections("cards"))),
         devices=tuple(
@@ -107,6 +125,8 @@ def load_profile(path: str) -> MachineProfile:
     _refuse_more("ram.limit_gib", profile.ram_limit_bytes, profile.ram_total_bytes)
     _refuse_more("drive.free_gib", profile.drive_free_bytes, profile.drive_total_bytes)
     _refuse_faster_reads(profile)
+    if profile.num_threads is not None and profile.num_threads > MAX_THREADS:
+        _refuse("num_threads", profile.num_threads, f"at most {MAX_THREADS}")
     return profile
 
 

@@ -68,6 +68,10 @@ class RateCache:
         self._write({} if is_other else self._read(), machine)
         return is_other
 
+    def forget(self) -> None:
+        """Drop all rates; the machine they were measured on stays named."""
+        self._write({}, self._document().get("machine"))
+
     def record(self, key: str, bytes_per_s: float, method: str) -> Measured:
         """Keep a measurement and return what counts from now on, as new as it is.
 

@@ -6,6 +6,7 @@ import psutil
 import torch
 
 from runtime.errors import LarderError
+from runtime.hardware.profile import INSTRUCTION_SETS, profile_of
 from runtime.kernels.base import Kernels
 from runtime.kernels.native import NativeKernels
 from runtime.kernels.reference import ReferenceKernels
@@ -15,20 +16,25 @@ from runtime.protocol.errors import ErrorCode
 
 KERNELS_VARIABLE = "LARDER_KERNELS"
 """Environment variable that names the kernels to use instead of the fastest ones."""
-_INSTRUCTION_SETS = ("avx512", "avx2", "portable")
-_CHOICES = ("reference", *(f"native-{name}" for name in _INSTRUCTION_SETS))
+_STATED_SET = "instruction_set of the machine profile"
+_CHOICES = ("reference", *(f"native-{name}" for name in INSTRUCTION_SETS))
 
 
 def choose_kernels(num_threads: int | None = None) -> Kernels:
     """Return native kernels on ``num_threads`` threads, or the reference where there are none.
 
-    None means one thread for each physical core that this process may use. With native kernels
+    None means as many as the machine profile states, else one thread for each physical core that
+    this process may use; the set of instructions is the profile's too. With native kernels
     torch is held to one thread: what is left to it is small, and its waiting threads would take
     the cores from ours. ``LARDER_KERNELS`` forces one of ``reference``, ``native-avx512``,
     ``native-avx2``, ``native-portable``; raises ``LarderError`` with ``SETTING_INVALID`` for what
     this machine cannot do.
     """
+    profile = profile_of(os.environ)
+    stated = profile.instruction_set if profile is not None else ""
     wanted = os.environ.get(KERNELS_VARIABLE, "")
+    if not wanted and stated in INSTRUCTION_SETS and load_native() is not None:
+        wanted = f"native-{stated}"
     if wanted and wanted not in _CHOICES:
         raise _invalid(wanted)
     module = load_native()
@@ -37,8 +43,10 @@ def choose_kernels(num_threads: int | None = None) -> Kernels:
     if module is None:
         raise _invalid(wanted)
     if wanted and not module.select_instruction_set(wanted.removeprefix("native-")):
-        raise _invalid(wanted)
-    module.set_num_threads(num_threads or usable_cores())
+        is_named = bool(os.environ.get(KERNELS_VARIABLE, ""))
+        raise _invalid(wanted, KERNELS_VARIABLE if is_named else _STATED_SET)
+    threads = profile.num_threads if profile is not None else None
+    module.set_num_threads(num_threads or threads or usable_cores())
     torch.set_num_threads(1)
     return NativeKernels(module)
 
@@ -60,7 +68,7 @@ def usable_cores() -> int:
     return max(1, min(physical, allowed))
 
 
-def _invalid(found: str) -> LarderError:
+def _invalid(found: str, name: str = KERNELS_VARIABLE) -> LarderError:
     return LarderError(
-        ErrorCode.SETTING_INVALID, name=KERNELS_VARIABLE, found=found, expected=", ".join(_CHOICES)
+        ErrorCode.SETTING_INVALID, name=name, found=found, expected=", ".join(_CHOICES)
     )

@@ -98,3 +98,15 @@ class DownloadDiscarded(Reply):
     """Nothing is left of an unfinished download."""
 
     freed_bytes: int
+
+
+HubCommand = SearchHub | DescribeHubModel | ReadHubConfigs | DownloadModel | DiscardDownload
+HubClosing = (
+    HubSearched
+    | HubModelDescribed
+    | HubConfigsRead
+    | HubCancelled
+    | ModelDownloaded
+    | DownloadPaused
+    | DownloadDiscarded
+)

@@ -10,22 +10,9 @@ from runtime.protocol.base import Reply as Reply  # noqa: PLC0414 - told on
 from runtime.protocol.chat import ChatMessage, FinishReason, GenerationStats, SamplingSettings
 from runtime.protocol.engine_messages import EngineFetched, FetchEngine
 from runtime.protocol.errors import ErrorReport
+from runtime.protocol.figure_messages import DescribeFigures, FiguresDescribed, StateFigure
 from runtime.protocol.hub import HubOutlook
-from runtime.protocol.hub_messages import (
-    DescribeHubModel,
-    DiscardDownload,
-    DownloadDiscarded,
-    DownloadModel,
-    DownloadPaused,
-    DownloadProgressed,
-    HubCancelled,
-    HubConfigsRead,
-    HubModelDescribed,
-    HubSearched,
-    ModelDownloaded,
-    ReadHubConfigs,
-    SearchHub,
-)
+from runtime.protocol.hub_messages import DownloadProgressed, HubClosing, HubCommand
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import LoadedModel, LoadStage, ModelReport
 from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
@@ -405,13 +392,11 @@ AnyCommand = (
     | CountTokens
     | CancelRequest
     | DescribeMachine
+    | DescribeFigures
+    | StateFigure
     | WatchTelemetry
     | SetBudgets
-    | SearchHub
-    | DescribeHubModel
-    | ReadHubConfigs
-    | DownloadModel
-    | DiscardDownload
+    | HubCommand
     | CheckForUpdate
     | FetchUpdate
     | FetchEngine
@@ -442,16 +427,11 @@ AnyEvent = (
     | TokensCounted
     | CancelAccepted
     | MachineDescribed
+    | FiguresDescribed
     | TelemetryWatched
     | BudgetsSet
-    | HubSearched
-    | HubModelDescribed
-    | HubConfigsRead
-    | HubCancelled
+    | HubClosing
     | DownloadProgressed
-    | ModelDownloaded
-    | DownloadPaused
-    | DownloadDiscarded
     | UpdateChecked
     | UpdateFetched
     | EngineFetched
@@ -481,15 +461,10 @@ ClosingEvent = (
     | TokensCounted
     | CancelAccepted
     | MachineDescribed
+    | FiguresDescribed
     | TelemetryWatched
     | BudgetsSet
-    | HubSearched
-    | HubModelDescribed
-    | HubConfigsRead
-    | HubCancelled
-    | ModelDownloaded
-    | DownloadPaused
-    | DownloadDiscarded
+    | HubClosing
     | UpdateChecked
     | UpdateFetched
     | EngineFetched

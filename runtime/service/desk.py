@@ -1,6 +1,7 @@
 """The desk: the thread that answers what needs no engine thread, also while the engine works."""
 
 from runtime.inspect.weigh import weigh_model
+from runtime.protocol.figure_messages import DescribeFigures, FiguresDescribed, StateFigure
 from runtime.protocol.messages import (
     BudgetsPlanned,
     CountTokens,
@@ -35,6 +36,8 @@ Question = (
     | DescribeMachine
     | CountTokens
     | SetBudgets
+    | DescribeFigures
+    | StateFigure
 )
 
 
@@ -121,6 +124,12 @@ class Desk:
                 request.close(MachineDescribed(request_id=request_id, machine=machine))
             case SetBudgets():
                 self._budget_changes.work_off()
+            case DescribeFigures():
+                self._tell_figures(request, question.folder, is_fresh=question.is_fresh)
+            case StateFigure():
+                value = question.text or question.number
+                self._planning.state_figure(question.name, value)
+                self._tell_figures(request, question.folder)
             case CountTokens():
                 num_tokens, context_tokens = self._room.count_tokens(question.conversation)
                 request.close(
@@ -130,3 +139,14 @@ class Desk:
                         context_tokens=context_tokens,
                     )
                 )
+
+    def _tell_figures(self, request: Request, folder: str, *, is_fresh: bool = False) -> None:
+        told = self._planning.figures(folder, is_fresh=is_fresh)
+        request.close(
+            FiguresDescribed(
+                request_id=request.request_id,
+                figures=told.figures,
+                file=told.file,
+                is_fixed=told.is_fixed,
+            )
+        )

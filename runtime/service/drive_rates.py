@@ -52,6 +52,10 @@ class DriveRates:
         self._threads: dict[tuple[str, str], threading.Thread] = {}
         """By key and folder; each is tried once in the life of the process."""
 
+    def anew(self) -> "DriveRates":
+        """Return one that has tried no measurement yet."""
+        return DriveRates(self._rates.path, self._measure, self._wait_s, self._measure_depths)
+
     def complete(self, drives: list[DriveReport], read_bytes: int) -> list[DriveReport]:
         """Return the reports with kinds and rates, measured with reads of about this size.
 

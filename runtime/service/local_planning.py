@@ -2,31 +2,37 @@
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import psutil
 
-from runtime.errors import report_of
+from runtime.errors import LarderError, report_of
+from runtime.hardware.figures import figures_of, require_reachable, state_figure
 from runtime.hardware.holders import ram_holders
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.past_runs import PastRuns
 from runtime.hardware.power import EnergyMeter
+from runtime.hardware.profile import MACHINE_FILE, MACHINE_VARIABLE, load_document
+from runtime.hardware.rates import RateCache
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
 from runtime.inspect.outlook import outlook
 from runtime.plan.memory import room_of, vram_room_of
 from runtime.plan.planner import plan_curve, plan_model
 from runtime.plan.recommendation import recommend
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub import HubOutlook
 from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import BudgetCurve, PlanKind
 from runtime.protocol.values import Budgets
 from runtime.service.drive_rates import DriveRates
+from runtime.service.folders import find_folders
 from runtime.service.measuring import forget_other_machine, kernels_name, measure_ram
-from runtime.service.planning import Planned
+from runtime.service.planning import Figures, Planned
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import dense_bytes
@@ -146,12 +152,52 @@ class LocalPlanning:
                 ram_held_by=ram_holders(),
             )
 
+    def figures(self, folder: str, *, is_fresh: bool = False) -> Figures:
+        """Return this PC's own figures beside the stated ones."""
+        if is_fresh:
+            RateCache(self._rates_path).forget()
+            self._is_ram_measured = False
+            self._drive_rates = self._drive_rates.anew()
+        report = inspect_folder(folder).report if folder else None
+        own = self._described(
+            [folder or self._places.usual], report.expert_bytes if report else 0, env={}
+        )
+        place = find_folders().settings / MACHINE_FILE
+        named = os.environ.get(MACHINE_VARIABLE, "")
+        document = load_document(named) if named else {}
+        return Figures(
+            figures=figures_of(own, document),
+            file=named or str(place),
+            is_fixed=bool(named) and Path(named) != place,
+        )
+
+    def state_figure(self, name: str, value: float | str | None) -> None:
+        """Write it to the settings; it counts from the next plan and the next load on."""
+        place = find_folders().settings / MACHINE_FILE
+        named = os.environ.get(MACHINE_VARIABLE, "")
+        if named and Path(named) != place:
+            raise LarderError(
+                ErrorCode.SETTING_INVALID,
+                name=MACHINE_VARIABLE,
+                found=named,
+                expected="a start without it",
+            )
+        require_reachable(describe_machine(env={}), name, value)
+        state_figure(place, name, value)
+
     def _describe(self, folders: Sequence[str], expert_bytes: int) -> MachineReport:
+        return self._described(folders, expert_bytes, os.environ)
+
+    def _described(
+        self, folders: Sequence[str], expert_bytes: int, env: Mapping[str, str]
+    ) -> MachineReport:
         if not self._is_ram_measured:
             self._is_ram_measured = True
             forget_other_machine(self._rates_path)
             measure_ram(self._rates_path)
-        machine = describe_machine(folders, kernels=kernels_name(), rates_path=self._rates_path)
+        machine = describe_machine(
+            folders, env, kernels=kernels_name(), rates_path=self._rates_path
+        )
         return msgspec.structs.replace(
             machine,
             drives=self._drive_rates.complete(machine.drives, expert_bytes),

@@ -11,6 +11,7 @@ import psutil
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.memory import host_memory, read_memory
 from runtime.hardware.processor import last_cache_bytes
+from runtime.hardware.profile import INSTRUCTION_SETS, profile_of
 from runtime.hardware.rates import RAM, RateCache
 from runtime.hardware.system_files import SystemFiles
 from runtime.native.loader import load_native, read_bandwidth
@@ -30,7 +31,12 @@ _NUM_RUNS = 3
 def kernels_name() -> str:
     """Return the name of the kernels that an engine of this PC would use."""
     module = load_native()
-    native = "reference" if module is None else f"native-{module.instruction_set()}"
+    if module is None:
+        native = "reference"
+    else:
+        profile = profile_of(os.environ)
+        stated = profile.instruction_set if profile is not None else ""
+        native = f"native-{stated if stated in INSTRUCTION_SETS else module.instruction_set()}"
     return os.environ.get(KERNELS_VARIABLE, "") or native
 
 

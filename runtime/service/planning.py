@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from runtime.protocol.figure_messages import Figure
 from runtime.protocol.hub import HubOutlook
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import ModelReport
@@ -18,6 +19,16 @@ class Planned:
     report: ModelReport
     plans: list[PlacementPlan]
     recommended: PlanKind | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Figures:
+    """What can be stated of this PC, and where that is written."""
+
+    figures: list[Figure]
+    file: str
+    is_fixed: bool = False
+    """Whether the file was named for this run, so that nothing is changed in it."""
 
 
 class Planning(Protocol):
@@ -63,6 +74,12 @@ class Planning(Protocol):
 
         Of each the recommended plan counts; the other arguments are those of ``plan``.
         """
+
+    def figures(self, folder: str, *, is_fresh: bool = False) -> Figures:
+        """Return what can be stated of this PC; fresh forgets what was measured and measures."""
+
+    def state_figure(self, name: str, value: float | str | None) -> None:
+        """State a figure, or take it back for None; raises ``LarderError`` for what cannot be."""
 
     def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return what this PC has, and the drives of these folders.

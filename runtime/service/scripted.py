@@ -4,10 +4,13 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from runtime.engine.base import CancelToken
 from runtime.engine.script import TOP_K, Script
 from runtime.errors import LarderError, report_of
+from runtime.hardware.figures import figures_of, with_figure
+from runtime.hardware.profile import checked_profile
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.hub import HubOutlook
 from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
@@ -15,7 +18,7 @@ from runtime.protocol.messages import PrepareModel
 from runtime.protocol.model import ModelReport, PreparedCopy
 from runtime.protocol.plan import BudgetCurve, PlanKind
 from runtime.protocol.values import Budgets, WeightFormat
-from runtime.service.planning import Planned
+from runtime.service.planning import Figures, Planned
 from runtime.service.preparing import PrepareReport, PrepareStoppedError
 from runtime.service.scripted_plans import (
     ALWAYS_OFFERED,
@@ -44,6 +47,7 @@ class ScriptedPlanning:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._prepared: set[tuple[str, WeightFormat]] = set()
+        self._stated: dict[str, Any] = {}
 
     def inspect(self, folder: str) -> ModelReport:
         """Return a report named after the folder."""
@@ -160,6 +164,17 @@ class ScriptedPlanning:
             kernels="scripted",
             energy_sources=["scripted"],
         )
+
+    def figures(self, folder: str, *, is_fresh: bool = False) -> Figures:
+        """Return the figures of the same machine, with what was stated in this process."""
+        own = self.describe([folder])
+        return Figures(figures=figures_of(own, self._stated), file="machine.json")
+
+    def state_figure(self, name: str, value: float | str | None) -> None:
+        """Check and keep it; nothing is written."""
+        stated = with_figure(self._stated, name, value)
+        checked_profile(stated, "machine.json")
+        self._stated = stated
 
     def prepare(
         self, command: PrepareModel, progress: PrepareReport, cancel: CancelToken

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from runtime.errors import LarderError, report_of
 from runtime.protocol.engine_messages import FetchEngine
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.figure_messages import DescribeFigures, StateFigure
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
@@ -181,6 +182,8 @@ class Service:
                 | ForecastModels()
                 | DescribeMachine()
                 | CountTokens()
+                | DescribeFigures()
+                | StateFigure()
             ):
                 self._desk.ask(request, command)
             case OpenSession() | StopRuntime():

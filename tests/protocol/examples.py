@@ -11,6 +11,13 @@ from runtime.protocol.chat import (
 )
 from runtime.protocol.engine_messages import EngineFetched, EnginePart, FetchEngine
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
+from runtime.protocol.figure_messages import (
+    DescribeFigures,
+    Figure,
+    FiguresDescribed,
+    FigureUnit,
+    StateFigure,
+)
 from runtime.protocol.framing import encode
 from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook
 from runtime.protocol.hub_messages import (
@@ -342,6 +349,8 @@ COMMANDS: list[AnyCommand] = [
     CountTokens(request_id=7, conversation=_CHAT),
     CancelRequest(request_id=8, target_request_id=6),
     DescribeMachine(request_id=9, folders=["/models"], is_thorough=True),
+    DescribeFigures(request_id=20, folder="/models", is_fresh=True),
+    StateFigure(request_id=21, name="ram.read_gb_per_s", number=40.0),
     WatchTelemetry(request_id=10, interval_s=0.1),
     SetBudgets(request_id=11, budgets=_BUDGETS),
     SearchHub(request_id=14, query="moe", endpoint="https://hub.example", folder="/models"),
@@ -441,6 +450,18 @@ EVENTS: list[AnyEvent] = [
     TokensCounted(request_id=7, prompt_tokens=10, context_tokens=4096),
     CancelAccepted(request_id=8, was_running=True),
     MachineDescribed(request_id=9, machine=_MACHINE),
+    FiguresDescribed(
+        request_id=20,
+        figures=[
+            Figure(
+                name="ram.read_gb_per_s",
+                unit=FigureUnit.GB_PER_S,
+                found=Measured(value=29.5, method="measured", age_s=60.0),
+                stated=40.0,
+            )
+        ],
+        file="/settings/machine.json",
+    ),
     TelemetryWatched(request_id=10, interval_s=0.1),
     BudgetsSet(request_id=11, model=_MODEL, plan=_PLAN),
     HubSearched(

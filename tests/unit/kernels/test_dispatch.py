@@ -1,11 +1,13 @@
 """The choice of kernels, and what native kernels refuse."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from runtime.errors import LarderError
+from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.kernels import dispatch
 from runtime.kernels.base import ExpertBiases, ExpertStyle
 from runtime.kernels.dispatch import KERNELS_VARIABLE, choose_kernels, usable_cores
@@ -123,3 +125,28 @@ def test_native_kernels_wrong_shapes_are_refused() -> None:
         kernels.attention(random_rows(2, 3, 8), pages, 0, scale=1.0)
     with pytest.raises(ValueError, match="top-k"):
         kernels.route(x, 9, is_normalised=True)
+
+
+def test_choose_kernels_takes_threads_and_instructions_of_the_machine_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load_native()
+    assert module is not None
+    path = tmp_path / "machine.json"
+    path.write_text('{"num_threads": 3, "instruction_set": "portable"}')
+    monkeypatch.setenv(MACHINE_VARIABLE, str(path))
+    assert choose_kernels().name == "native-portable"
+    assert module.num_threads() == 3
+    assert choose_kernels(2).name == "native-portable"
+    assert module.num_threads() == 2
+    monkeypatch.setattr(dispatch, "load_native", Lacking)
+    with pytest.raises(LarderError) as refused:
+        choose_kernels()
+    assert refused.value.parameters["name"] == "instruction_set of the machine profile"
+
+
+class Lacking:
+    """An extension without any set of instructions that is asked for."""
+
+    def select_instruction_set(self, name: str) -> bool:
+        return not name

@@ -14,6 +14,7 @@ from runtime.engine.script import Script
 from runtime.errors import LarderError
 from runtime.hardware.memory import HostMemory
 from runtime.hardware.power import EnergyMeter
+from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub import HubOutlook
 from runtime.protocol.machine import DeviceReport, MachineReport, Measured
@@ -327,3 +328,55 @@ def test_inspecting_a_model_with_a_broken_chat_template_names_it(house: House) -
     report = house.planning.inspect(str(house.model))
     assert [each.code for each in report.problems] == [ErrorCode.CHAT_TEMPLATE_INVALID]
     assert house.planning.plan(str(house.model), Budgets(), 0).plans == []
+
+
+def test_planning_states_figures_that_count_in_plans_and_takes_them_back(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MACHINE_VARIABLE, "")
+    planning = house.planning
+    found = {each.name: each for each in planning.figures(str(house.model)).figures}
+    assert found["ram.total_gib"].found is not None
+    assert found["drive.read_gb_per_s"].stated is None
+    assert planning.plan(str(house.model), Budgets(), 0).recommended is not None
+    planning.state_figure("ram.total_gib", 0.0001)
+    told = planning.figures(str(house.model))
+    assert Path(told.file).name == "machine.json"
+    stated = {each.name: each for each in told.figures}["ram.total_gib"]
+    assert (stated.stated, stated.found) == (0.0001, found["ram.total_gib"].found)
+    assert planning.plan(str(house.model), Budgets(), 0).recommended is None
+    planning.state_figure("ram.total_gib", None)
+    assert planning.plan(str(house.model), Budgets(), 0).recommended is not None
+
+
+def test_planning_changes_nothing_in_a_profile_that_was_named_for_this_run(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = tmp_path / "mine.json"
+    named.write_text('{"num_threads": 1}')
+    monkeypatch.setenv(MACHINE_VARIABLE, str(named))
+    assert house.planning.figures("").is_fixed
+    with pytest.raises(LarderError) as refused:
+        house.planning.state_figure("num_threads", 2)
+    assert refused.value.code is ErrorCode.SETTING_INVALID
+    assert named.read_text() == '{"num_threads": 1}'
+
+
+def test_planning_measures_again_if_asked(
+    tmp_path: Path, tmp_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measuring, "load_native", object)
+    monkeypatch.setattr(local_planning, "kernels_name", lambda: "native")
+    speeds = iter([3e10] * 3 + [2e10] * 3)
+    monkeypatch.setattr(measuring, "read_bandwidth", lambda *_: next(speeds))
+    planning = LocalPlanning(PreparedPlaces(tmp_path / "data"), tmp_path / "rates.json")
+
+    def read(*, is_fresh: bool) -> float:
+        figures = planning.figures("", is_fresh=is_fresh).figures
+        (figure,) = (each for each in figures if each.name == "ram.read_gb_per_s")
+        assert figure.found is not None
+        return figure.found.value
+
+    assert read(is_fresh=False) == 30.0
+    assert read(is_fresh=False) == 30.0
+    assert read(is_fresh=True) == 20.0, "the better day is forgotten"

@@ -1,0 +1,81 @@
+"""The figures of this PC that a person may state, as the runtime tells and keeps them."""
+
+from PySide6.QtCore import QObject, Signal
+
+from app.state.session import Session
+from runtime.protocol.errors import ErrorReport
+from runtime.protocol.figure_messages import (
+    DescribeFigures,
+    Figure,
+    FiguresDescribed,
+    StateFigure,
+)
+from runtime.protocol.messages import CommandFailed, Reply
+
+
+class MachineFigures(QObject):
+    """Asks when it is wanted, states what the person types, and keeps why something was refused.
+
+    Threads: window thread.
+    """
+
+    changed = Signal()
+
+    def __init__(self, session: Session, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._session = session
+        self.figures: list[Figure] = []
+        self.file = ""
+        self.is_fixed = False
+        self.is_measuring = False
+        self.error: ErrorReport | None = None
+        self.error_name = ""
+        """The figure that was refused; empty where the error is about all."""
+
+    def look(self, *, is_fresh: bool = False) -> None:
+        """Ask for the figures; fresh measures what can be measured anew."""
+        folder = self._folder()
+        is_asked = self._session.ask(
+            lambda request_id: DescribeFigures(
+                request_id=request_id, folder=folder, is_fresh=is_fresh
+            ),
+            lambda event: self._on_told("", event),
+        )
+        if is_asked:
+            self.is_measuring = True
+            self.changed.emit()
+
+    def state(self, name: str, number: float | None = None, text: str = "") -> None:
+        """State a figure, or take it back with neither number nor text."""
+        folder = self._folder()
+        self._session.ask(
+            lambda request_id: StateFigure(
+                request_id=request_id, name=name, number=number, text=text, folder=folder
+            ),
+            lambda event: self._on_told(name, event),
+        )
+
+    def refuse(self, name: str, error: ErrorReport) -> None:
+        """Say that what was typed is no number."""
+        self.error, self.error_name = error, name
+        self.changed.emit()
+
+    def _folder(self) -> str:
+        """Return whose drive is meant: the loaded model's."""
+        loaded = self._session.loaded
+        return loaded.folder if loaded is not None else ""
+
+    def _on_told(self, name: str, event: Reply) -> None:
+        self.is_measuring = False
+        if isinstance(event, FiguresDescribed):
+            is_other = [each.stated for each in event.figures] != [
+                each.stated for each in self.figures
+            ]
+            was_known = bool(self.figures)
+            self.figures, self.file, self.is_fixed = event.figures, event.file, event.is_fixed
+            self.error, self.error_name = None, ""
+            if was_known and is_other:
+                self._session.look_at_machine()
+        elif isinstance(event, CommandFailed):
+            self.error, self.error_name = event.error, name
+        self.changed.emit()

@@ -1,0 +1,177 @@
+"""The card of settings about this PC: what was found, and fields to state other figures."""
+
+import math
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
+
+from app.state.machine_figures import MachineFigures
+from app.text.errors import sentence
+from app.text.figure_words import (
+    FigureWords,
+    figure_found,
+    figure_name,
+    figure_number,
+    unit_name,
+)
+from app.views.pieces import Card, button, clear_layout, label
+from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
+from runtime.protocol.figure_messages import Figure, FigureUnit
+
+_FIELD_WIDTH = 110
+_UNIT_WIDTH = 36
+
+
+class FigureRow(QWidget):
+    """One figure: name, what was found and how, a field for another, and the way back."""
+
+    stated = Signal(str, object)
+    """Its name, and what was typed; None takes it back."""
+
+    def __init__(self, figure: Figure) -> None:
+        super().__init__()
+        self._figure = figure
+        self._name = figure_name(figure.name)
+        self._found = label("", "dim", is_wrapping=True)
+        self.field = QLineEdit()
+        self.field.setFixedWidth(_FIELD_WIDTH)
+        self.field.setPlaceholderText(FigureWords.EMPTY)
+        self.field.editingFinished.connect(self._on_typed)
+        self.reset: QPushButton = button(FigureWords.RESET, "quiet")
+        self.reset.setAccessibleName(f"{FigureWords.RESET}: {self._name}")
+        self.reset.clicked.connect(lambda: self.stated.emit(figure.name, None))
+        self._problem = label("", "error", is_wrapping=True)
+        caption = label(self._name, is_wrapping=True)
+        caption.setBuddy(self.field)
+        unit = label(unit_name(figure.unit), "dim")
+        unit.setFixedWidth(_UNIT_WIDTH)
+        typed = QHBoxLayout()
+        typed.setSpacing(8)
+        typed.addWidget(self.field)
+        typed.addWidget(unit)
+        typed.addWidget(self._found, 1)
+        typed.addWidget(self.reset)
+        layout = QGridLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setHorizontalSpacing(16)
+        layout.setColumnMinimumWidth(0, 220)
+        layout.setColumnStretch(1, 1)
+        layout.addWidget(caption, 0, 0)
+        layout.addLayout(typed, 0, 1)
+        layout.addWidget(self._problem, 1, 1)
+        self.show_figure(figure, is_fixed=False, problem="")
+
+    def show_figure(self, figure: Figure, *, is_fixed: bool, problem: str) -> None:
+        """Show what was found, what is stated, and why what was typed was refused."""
+        self._figure = figure
+        self._found.setText(figure_found(figure))
+        self.field.setEnabled(not is_fixed)
+        if not problem:
+            self.field.setText(self._stated_text())
+        self.reset.setVisible(bool(self._stated_text()) and not is_fixed)
+        self._problem.setText(problem)
+        self._problem.setVisible(bool(problem))
+        unit = unit_name(figure.unit)
+        name = f"{self._name}, {unit}" if unit else self._name
+        self.field.setAccessibleName(name)
+        self.field.setAccessibleDescription(problem or self._found.text())
+
+    def texts(self) -> list[str]:
+        """Return what is shown, for tests and screen readers."""
+        return [each.text() for each in self.findChildren(QLabel) if not each.isHidden()]
+
+    def _stated_text(self) -> str:
+        figure = self._figure
+        if figure.stated is None:
+            return figure.stated_text
+        return figure_number(figure.stated, figure.unit)
+
+    def _on_typed(self) -> None:
+        text = self.field.text().strip()
+        if text != self._stated_text():
+            self.stated.emit(self._figure.name, text or None)
+
+
+class MachineCard(Card):
+    """All figures of this PC; asks for them when it is first seen."""
+
+    def __init__(self, figures: MachineFigures) -> None:
+        super().__init__(FigureWords.TITLE)
+        self._figures = figures
+        self.rows: dict[str, FigureRow] = {}
+        self.body.addWidget(label(FigureWords.EXPLAINED, "dim", is_wrapping=True))
+        self.again = button(FigureWords.AGAIN)
+        self.again.clicked.connect(lambda: figures.look(is_fresh=True))
+        self._told = label("", "dim", is_wrapping=True)
+        head = QHBoxLayout()
+        head.addWidget(self._told, 1)
+        head.addWidget(self.again)
+        self.body.addLayout(head)
+        self._rows = QGridLayout()
+        self._rows.setVerticalSpacing(10)
+        self.body.addLayout(self._rows)
+        figures.changed.connect(self._show_figures)
+        self._show_figures()
+
+    def told(self) -> str:
+        """Return the line above the figures."""
+        return self._told.text()
+
+    def _show_figures(self) -> None:
+        figures = self._figures
+        self._told.setText(self._line())
+        self.again.setEnabled(not figures.is_measuring)
+        names = [each.name for each in figures.figures]
+        if names != list(self.rows):
+            clear_layout(self._rows)
+            self.rows = {each.name: FigureRow(each) for each in figures.figures}
+            for index, row in enumerate(self.rows.values()):
+                row.stated.connect(self._on_stated)
+                self._rows.addWidget(row, index, 0)
+        for each in figures.figures:
+            is_wrong = figures.error is not None and figures.error_name == each.name
+            problem = sentence(figures.error) if is_wrong and figures.error is not None else ""
+            self.rows[each.name].show_figure(each, is_fixed=figures.is_fixed, problem=problem)
+
+    def _line(self) -> str:
+        figures = self._figures
+        if figures.is_measuring:
+            return FigureWords.MEASURING
+        if figures.error is not None and not figures.error_name:
+            return sentence(figures.error)
+        return f"{FigureWords.FIXED} {figures.file}" if figures.is_fixed else figures.file
+
+    def _on_stated(self, name: str, typed: str | None) -> None:
+        figure = next(each for each in self._figures.figures if each.name == name)
+        if typed is None:
+            self._figures.state(name)
+        elif figure.unit is FigureUnit.TEXT:
+            self._figures.state(name, text=typed)
+        else:
+            try:
+                number = float(typed.replace(",", "."))
+            except ValueError:
+                number = math.nan
+            if math.isfinite(number):
+                self._figures.state(name, number)
+            else:
+                self._figures.refuse(name, _no_number(name, typed))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Ask for the figures once they are to be seen."""
+        super().showEvent(event)
+        if not self._figures.figures and not self._figures.is_measuring:
+            self._figures.look()
+
+
+def _no_number(name: str, typed: str) -> ErrorReport:
+    return ErrorReport(
+        code=ErrorCode.SETTING_INVALID,
+        severity=Severity.REQUEST,
+        parameters={
+            "name": figure_name(name),
+            "found": typed[:100],
+            "expected": FigureWords.A_NUMBER,
+        },
+    )
