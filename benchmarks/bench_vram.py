@@ -20,17 +20,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from card_models import (  # noqa: E402
-    MACHINES,
-    PUBLISHED,
-    PUBLISHED_CPU_LAYERS,
-    PUBLISHED_HITS,
-    PUBLISHED_PER_S,
-    PUBLISHED_RECORD,
-    PUBLISHED_SLOTS,
-    model_of,
-    topics_of,
-)
+from card_models import MACHINES, model_of, topics_of  # noqa: E402
+from card_published import published  # noqa: E402
 from card_rivals import Counts, LruUploads, lru_hits, most_used, uses_of, whole_layers  # noqa: E402
 from reporting import row, write_result  # noqa: E402
 
@@ -57,7 +48,6 @@ TARGETS = {
 }
 """Times of rivals by ours that are to be reached, for each of the shares."""
 WORST = 0.98
-PUBLISHED_BAND = 0.15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,11 +101,20 @@ class Case:
         }
 
 
-def cases(share: float, max_tokens: int, layer_stride: int) -> list[Case]:
+def _traces() -> list[Trace]:
     """Return all topics of all kept traces."""
     folders = sorted(path.parent for path in (ROOT / "resources" / "traces").glob(f"*/{HEADER}"))
-    traces = [topic for folder in folders for topic in topics_of(read_trace(folder))]
-    found = []
+    return [topic for folder in folders for topic in topics_of(read_trace(folder))]
+
+
+def _is_qwen3(trace: Trace) -> bool:
+    """Whether a trace is of the model of the published figures."""
+    return trace.name.startswith("qwen3")
+
+
+def cases(share: float, max_tokens: int, layer_stride: int) -> list[Case]:
+    """Return all topics of all kept traces."""
+    traces, found = _traces(), []
     for whole in traces:
         trace = whole.part(max_tokens, layer_stride)
         others = [
@@ -159,7 +158,10 @@ def measure(max_tokens: int, layer_stride: int) -> None:
                 )
                 print(name, case.trace.name, machine.name, details[-1], flush=True)
         rows += _rows(name, number, ratios)
-    rows += published(max_tokens, layer_stride)
+    rows += published(
+        [trace.part(layer_stride=layer_stride) for trace in _traces() if _is_qwen3(trace)],
+        max_tokens,
+    )
     for each in rows:
         print(each["what"], each["ours"], each["target"], each["is_reached"])
     sample = {"tokens": max_tokens, "layer_stride": layer_stride}
@@ -199,62 +201,6 @@ def _rows(
                 is_reached=min(every) >= WORST if is_judged else None,
             )
         )
-    return rows
-
-
-def published(max_tokens: int, layer_stride: int) -> list[dict[str, Any]]:
-    """Return a published pair of figures beside what the model says of that PC and its program.
-
-    The program keeps the least recently used ones and uploads every missed expert, as the replay
-    does that was published with the figures. Hits come from replaying routing of the same model,
-    from an empty cache on; what counts is the topic that comes nearest to the published hits.
-    """
-    found: list[tuple[float, float, float, str]] = []
-    for case in cases(PUBLISHED_SLOTS / 128, max_tokens, layer_stride):
-        trace = case.trace
-        if not trace.name.startswith("qwen3"):
-            continue
-        model = dataclasses.replace(model_of(trace), record=PUBLISHED_RECORD)
-        costs = LayerCosts.of(PUBLISHED, model)
-        costs = dataclasses.replace(costs, token_s=costs.token_s * case.scale)
-        rival = LruUploads(
-            trace.num_layers,
-            trace.num_experts,
-            PUBLISHED_SLOTS,
-            memory_steps=0,
-            max_per_layer=trace.top_k,
-        )
-        steps = Steps.of(trace, prompt_part=0.0, timed_part=1.0)
-        hits = hits_of(trace, whole_layers(trace, 1 - PUBLISHED_CPU_LAYERS / 48))
-        found.append(
-            (
-                float(case.lru.sum()) / trace.ids.size,
-                case.scale / run_choice(steps, rival, costs).token_s,
-                case.scale / time_hits(steps, hits, costs).token_s,
-                trace.name,
-            )
-        )
-    nearest = min(found, key=lambda each: abs(each[0] - PUBLISHED_HITS))
-    rows = []
-    for each in found:
-        hit_ratio, by_slots, by_layers, name = each
-        told = f"{name}, hits {hit_ratio:.3f} (published {PUBLISHED_HITS})"
-        kinds = {
-            f"published, {PUBLISHED_SLOTS} slots a layer, {told}": by_slots,
-            f"published, {PUBLISHED_CPU_LAYERS} layers on the processor, {told}": by_layers,
-        }
-        for (what, rate), peer in zip(kinds.items(), PUBLISHED_PER_S, strict=True):
-            is_near = abs(rate / peer - 1) <= PUBLISHED_BAND
-            is_judged = each is nearest
-            rows.append(
-                row(
-                    what=what,
-                    ours=round(rate, 1),
-                    peer=peer,
-                    target=f"within {PUBLISHED_BAND:.0%}" if is_judged else "",
-                    is_reached=is_near if is_judged else None,
-                )
-            )
     return rows
 
 
@@ -299,12 +245,6 @@ def ablation(max_tokens: int, layer_stride: int) -> None:
                 ups = statistics.fmean([t.uploads / t.num_tokens / c.scale for c, t in timings])
                 cells.append(f"{ms:.2f} ms, {100 * hit:.1f} %, {ups:.1f}")
         print(f"| {kind} | " + " | ".join(cells) + " |", flush=True)
-
-
-def _of_profile(case: Case, costs: LayerCosts) -> CardTiming:
-    """Keep what the warm half used most."""
-    held = most_used(uses_of(case.trace, case.trace.num_tokens // 2), case.slots)
-    return time_hits(case.steps, hits_of(case.trace, held), costs)
 
 
 def _of_terms(terms: UploadTerms) -> Callable[[Case, LayerCosts], CardTiming]:

@@ -29,26 +29,6 @@ MACHINES = (
     ),
 )
 """Cards: RTX 2080 (448 GB/s), RTX 3060 (360) and RTX 5070 Ti (896)."""
-PUBLISHED = CardMachine(
-    name="12 GB card (RTX 5070), PCIe 5, Ryzen 9 7950X",
-    ram_per_s=2.86e6 / 47e-6 / 0.875,
-    link_per_s=1e15,
-    card_per_s=672e9,
-    copy_s=0.0,
-    begin_s=142e-6,
-    is_overlapped=False,
-)
-"""The PC of a published pair of figures, and its program: an expert of 2.86 MB takes the processor
-47 us, before or after the card computes its own, and everything waits 142 us for each upload."""
-PUBLISHED_SLOTS = 72
-PUBLISHED_CPU_LAYERS = 22
-PUBLISHED_PER_S = (113.9, 81.7)
-"""Tokens per second with so many slots a layer, and with the experts of so many layers left to the
-processor."""
-PUBLISHED_HITS = 0.933
-"""What their replay of the least recently used ones hits with these slots."""
-PUBLISHED_RECORD = 2_860_000
-
 MODELS = {
     "qwen3": ModelBytes(record=2_654_208, layer=11_500_000, token=175_000_000),
     "gpt": ModelBytes(record=13_219_200, layer=14_900_000, token=326_000_000),

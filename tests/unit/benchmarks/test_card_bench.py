@@ -4,6 +4,17 @@ import numpy as np
 import pytest
 from bench_vram import ROOT, Case
 from card_models import ABOUT_NUMBERS, MACHINES, topics_of
+from card_published import (
+    ANSWER_TOKENS,
+    BAND,
+    BY_SLOTS,
+    TOLD,
+    Told,
+    costs_of,
+    in_turns,
+    published,
+    rate_of,
+)
 from card_rivals import LruUploads, lru_hits, most_used, uses_of, whole_layers
 
 from runtime.policy.catalogue import POLICIES
@@ -94,3 +105,37 @@ def test_topics_of_gpt_oss_are_two_that_share_no_answer() -> None:
     assert numbers.num_tokens + people.num_tokens == whole.num_tokens
     assert numbers.sequence_tokens[0] == whole.sequence_tokens[0]
     assert {numbers.name, people.name} == {"gpt-oss-20b-numbers", "gpt-oss-20b-people"}
+
+
+@pytest.mark.parametrize("told", TOLD, ids=lambda told: told.what)
+def test_published_counts_give_the_published_rates(told: Told) -> None:
+    assert rate_of(told.hits, told.uploads, costs_of()) == pytest.approx(told.per_s, rel=BAND)
+
+
+def test_published_rate_falls_with_misses_and_with_uploads() -> None:
+    costs = costs_of()
+    rates = [rate_of(hits, 20, costs) for hits in (1.0, 0.95, 0.9, 0.5)]
+
+    assert rates == sorted(rates, reverse=True)
+    assert rate_of(0.9, 10, costs) > rate_of(0.9, 30, costs)
+    # The published fit: all on the card, 4.18 ms.
+    assert rate_of(1.0, 0, costs) == pytest.approx(1000 / 4.18, rel=0.05)
+
+
+def test_topics_in_turns_are_answers_of_one_after_the_other(code: Trace) -> None:
+    general = part_of("qwen3-30b-a3b-general")
+
+    mixed = in_turns([code, general], 450)
+
+    assert mixed.sequence_tokens == (ANSWER_TOKENS, ANSWER_TOKENS, 50)
+    assert (mixed.ids[:ANSWER_TOKENS] == code.ids[:ANSWER_TOKENS]).all()
+    assert (mixed.ids[ANSWER_TOKENS : 2 * ANSWER_TOKENS] == general.ids[:ANSWER_TOKENS]).all()
+    assert (mixed.ids[2 * ANSWER_TOKENS :] == code.ids[512:562]).all()
+
+
+def test_published_pair_is_reached_from_replayed_hits(code: Trace) -> None:
+    names = ("qwen3-30b-a3b-general", "qwen3-30b-a3b-math")
+    rows = published([code, *map(part_of, names)], 1000)
+
+    assert len(rows) == len(TOLD) + 1 + len(BY_SLOTS) + 1
+    assert [row["what"] for row in rows if not row["is_reached"]] == []
