@@ -10,6 +10,7 @@ from typing import TypeVar
 import torch
 
 from runtime.device.link import Link, LinkEvent
+from runtime.errors import LarderError
 from runtime.hardware.pace import Pace, PaceClock
 from runtime.memory.ledger import Ledger
 from runtime.memory.slot_arena import SlotArena
@@ -26,8 +27,12 @@ class SimulatedArena:
     def __init__(self, ledger: Ledger, kind: MemoryPart, num_slots: int, slot_bytes: int) -> None:
         self._slot_bytes = slot_bytes
         self._arena = SlotArena(ledger, kind, slot_bytes)
-        for _ in range(num_slots):
-            self.add()
+        try:
+            for _ in range(num_slots):
+                self.add()
+        except LarderError:
+            self.close()
+            raise
 
     @property
     def num_slots(self) -> int:

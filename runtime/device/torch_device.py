@@ -123,9 +123,13 @@ class TorchDevice:
     def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> TorchArena:
         """Return an arena with so many slots."""
         arena = TorchArena(self.ledger, kind, slot_bytes, self.torch_device)
+        try:
+            for _ in range(num_slots):
+                arena.add()
+        except LarderError:
+            arena.close()
+            raise
         self._arenas.append(arena)
-        for _ in range(num_slots):
-            arena.add()
         return arena
 
     def copy(self, source: torch.Tensor, target: torch.Tensor) -> LinkEvent:

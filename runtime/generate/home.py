@@ -1,7 +1,7 @@
 """Where the dense part and the conversation of a model lie and are computed: RAM or a device."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from runtime.device.base import Device
 from runtime.generate.kv_cache import KvCache
@@ -24,6 +24,8 @@ from runtime.telemetry.recorder import Counters
 class Home:
     """Dense part, KV cache and work buffers in one memory, and what else they need of RAM.
 
+    Beside a device, keys and values of some layers may lie in RAM.
+
     All memory is taken before anything is read.
 
     Threads: used by the engine thread.
@@ -36,6 +38,7 @@ class Home:
         context_tokens: int,
         ledger: Ledger,
         device: Device | None,
+        ram_kv_layers: Sequence[int] = (),
     ) -> None:
         self.device = device
         self._store = store
@@ -49,7 +52,7 @@ class Home:
                 stack.callback(device.close)
             self._dense = DensePart(ledger, store.dense_tensors, device)
             stack.callback(self._dense.close)
-            self.kv = KvCache(ledger, spec, context_tokens, device)
+            self.kv = KvCache(ledger, spec, context_tokens, device, ram_kv_layers)
             stack.callback(self.kv.close)
             self._resources = stack.pop_all()
 

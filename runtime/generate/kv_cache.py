@@ -1,5 +1,6 @@
 """Keys and values of one conversation, in pages, and which tokens they belong to."""
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ import torch
 from runtime.device.base import Device, DeviceArena
 from runtime.errors import LarderError
 from runtime.kernels.kv import KvPages
+from runtime.kernels.matrix import CPU
 from runtime.memory.arena import Arena
 from runtime.memory.ledger import Ledger
 from runtime.protocol.plan import MemoryPart
@@ -27,6 +29,8 @@ class KvCache:
         slot    0        1        2        3        4        5        (2 layers)
         page    l0 p0    l1 p0    l0 p1    l1 p1    l0 p2    l1 p2
 
+    With a device each layer has an arena of its own, there or in RAM, and can move between them.
+
     Threads: used by the engine thread.
     """
 
@@ -36,35 +40,39 @@ class KvCache:
         spec: ModelSpec,
         context_tokens: int,
         device: Device | None = None,
+        ram_layers: Sequence[int] = (),
     ) -> None:
-        """Take the memory: of the ledger, or of the device if there is one."""
+        """Take the memory: of the ledger, or of the device if there is one.
+
+        ``ram_layers`` lie in RAM although there is a device.
+        """
         self._context_tokens = context_tokens
-        num_pages = -(-context_tokens // KV_PAGE_TOKENS)
+        self._ledger = ledger
+        self._device = device
+        self._num_pages = -(-context_tokens // KV_PAGE_TOKENS)
         sizes = [kv_page_bytes(attention.kv) for attention in spec.attention]
         self._arenas: dict[int, Arena | DeviceArena] = {}
+        """By the first layer that has its pages there."""
         self._homes: list[_Home] = []
         for layer, attention in enumerate(spec.attention):
             size = sizes[layer]
-            self._homes.append(
-                _Home(attention.kv, size, sizes[:layer].count(size), sizes.count(size))
-            )
+            home = _Home(attention.kv, size, layer, 0, 1)
+            if device is None:
+                first, place = sizes.index(size), sizes[:layer].count(size)
+                home = _Home(attention.kv, size, first, place, sizes.count(size))
+            self._homes.append(home)
+        self._token_ids: list[int] = []
+        self.layers: list[KvPages] = []
+        """The pages of each layer, as attention takes them."""
         try:
-            for size in dict.fromkeys(sizes):
-                num_slots = sizes.count(size) * num_pages
-                self._arenas[size] = (
-                    Arena(ledger, MemoryPart.KV_CACHE, num_slots, size)
-                    if device is None
-                    else device.arena(MemoryPart.KV_CACHE, num_slots, size)
-                )
+            for layer, home in enumerate(self._homes):
+                is_here = device is None or layer in ram_layers
+                if home.arena not in self._arenas:
+                    self._arenas[home.arena] = self._arena(home, is_here=is_here)
+                self.layers.append(self._no_pages(home, is_here=is_here))
         except LarderError:
             self._close_arenas()
             raise
-        self._token_ids: list[int] = []
-        self.layers = [
-            KvPages(KV_PAGE_TOKENS, home.shape.num_heads, home.shape.head_dim)
-            for home in self._homes
-        ]
-        """The pages of each layer, as attention takes them."""
 
     @property
     def context_tokens(self) -> int:
@@ -104,6 +112,30 @@ class KvCache:
         for page in range(len(self.layers[0].keys), num_pages):
             for layer, pages in enumerate(self.layers):
                 pages.extend([self._page(self._homes[layer], page)])
+
+    @property
+    def ram_layers(self) -> tuple[int, ...]:
+        """The layers that lie in RAM beside a device."""
+        if self._device is None:
+            return ()
+        return tuple(layer for layer, pages in enumerate(self.layers) if pages.device == CPU)
+
+    def move(self, ram_layers: Sequence[int]) -> None:
+        """Let just these layers lie in RAM beside the device; what they hold goes with them.
+
+        Both memories need the room of one layer at a time beyond what is given back meanwhile. On
+        an error all is as before.
+        """
+        before, wanted = set(self.ram_layers), set(ram_layers)
+        if self._device is None or before == wanted:
+            return
+        # What was launched may still use the memory that is given back.
+        self._device.synchronize()
+        with contextlib.ExitStack() as undo:
+            for layer in sorted(before ^ wanted):
+                self._move(layer, is_here=layer in wanted)
+                undo.callback(self._move, layer, is_here=layer in before)
+            undo.pop_all()
 
     def take_over(self, other: "KvCache") -> None:
         """Copy what another cache of the same model and context holds, wherever it lies."""
@@ -154,12 +186,40 @@ class KvCache:
         for arena in self._arenas.values():
             arena.close()
 
+    def _arena(self, home: "_Home", *, is_here: bool) -> Arena | DeviceArena:
+        """Return the arena of a layer, or of all that share one: in RAM, or on the device."""
+        num_slots = home.num_layers * self._num_pages
+        if is_here or self._device is None:
+            return Arena(self._ledger, MemoryPart.KV_CACHE, num_slots, home.page_bytes)
+        return self._device.arena(MemoryPart.KV_CACHE, num_slots, home.page_bytes)
+
+    def _no_pages(self, home: "_Home", *, is_here: bool) -> KvPages:
+        """Return the pages of a layer before it has any."""
+        where = CPU if is_here or self._device is None else self._device.device
+        return KvPages(KV_PAGE_TOKENS, home.shape.num_heads, home.shape.head_dim, where)
+
+    def _move(self, layer: int, *, is_here: bool) -> None:
+        """Move a layer to RAM, or to the device over its link."""
+        home, before = self._homes[layer], self.layers[layer]
+        left = self._arenas[home.arena]
+        self._arenas[home.arena] = self._arena(home, is_here=is_here)
+        after = self.layers[layer] = self._no_pages(home, is_here=is_here)
+        after.extend([self._page(home, page) for page in range(len(before.keys))])
+        for page in range(len(before.keys)):
+            source, target = left.tensor(page), self._arenas[home.arena].tensor(page)
+            if is_here or self._device is None:
+                target.copy_(source)
+            else:
+                self._device.copy(source, target).wait()
+        before.truncate(0)
+        left.close()
+
     def _page(self, home: "_Home", page: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keys and values of a page of a layer."""
         shape = (KV_PAGE_TOKENS, home.shape.num_heads, home.shape.head_dim)
         length = math.prod(shape)
         slot = page * home.num_layers + home.place
-        both = self._arenas[home.page_bytes].tensor(slot).view(torch.float32)
+        both = self._arenas[home.arena].tensor(slot).view(torch.float32)
         keys = both[:length].view(shape)
         if home.shape.is_shared:
             return keys, keys
@@ -172,5 +232,6 @@ class _Home:
 
     shape: KvShape
     page_bytes: int
+    arena: int
     place: int
     num_layers: int

@@ -163,7 +163,7 @@ def load_parts(
         if device is not None:
             stack.callback(device.close)
         tools.device_opened(device)
-        home = Home(store, spec, plan.context_tokens, ledger, device)
+        home = Home(store, spec, plan.context_tokens, ledger, device, plan.ram_kv_layers)
         stack.callback(home.close)
         books = Books(tools.counters, tally, tools.fill_ended, tools.stalled)
         experts = ExpertCache(store, shape, ledger, books, tools.policy)

@@ -18,7 +18,7 @@ from runtime.kernels.base import Kernels
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.residency.device_experts import DeviceExperts
-from runtime.spec.footprint import experts_bytes, ram_experts_bytes
+from runtime.spec.footprint import experts_bytes, kv_layer_bytes, ram_experts_bytes
 from runtime.telemetry.recorder import Counters
 
 _SAME = ("model_folder", "model_fingerprint", "store_folder", "expert_format", "context_tokens")
@@ -37,13 +37,15 @@ def check_placement(parts: LoadedParts, plan: PlacementPlan) -> None:
     shape = shape_of(plan, parts.spec)
     layout = parts.experts.layout
     num_slots = sum(shape.slots_per_layer)
-    _check_budget(parts, plan, _experts_bytes(parts, num_slots))
     device = parts.device
-    if device is not None and plan.device == parts.plan.device:
+    is_same = device is not None and plan.device == parts.plan.device
+    more_kv_bytes = _more_kv_bytes(parts, plan) if is_same else 0
+    _check_budget(parts, plan, _experts_bytes(parts, num_slots) + more_kv_bytes)
+    if is_same and device is not None:
         held = device.ledger.by_kind()
         wanted_bytes = experts_bytes(layout, shape.above_per_layer)
         needed_bytes = sum(held.values()) - held[MemoryPart.EXPERTS] + wanted_bytes
-        _refuse_more(needed_bytes, vram_limit_bytes(plan))
+        _refuse_more(needed_bytes - more_kv_bytes, vram_limit_bytes(plan))
 
 
 def place(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: Counters) -> None:
@@ -53,6 +55,8 @@ def place(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: C
     """
     if plan.device != parts.plan.device:
         _move(parts, plan, kernels, counters)
+    elif tuple(plan.ram_kv_layers) != parts.kv.ram_layers:
+        _exchange(parts, plan)
     else:
         parts.experts.resize(
             plan.slots_per_layer,
@@ -61,6 +65,41 @@ def place(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: C
             vram_limit_bytes(plan),
         )
     parts.plan = plan
+
+
+def _exchange(parts: LoadedParts, plan: PlacementPlan) -> None:
+    """Let keys and values and experts change places between RAM and the device.
+
+    Experts give way in both memories first, and take what is left afterwards.
+    """
+    experts, device = parts.experts, parts.device
+    assert device is not None, "keys and values lie in two memories beside a device alone"
+    slots_before, above_before = experts.slots_per_layer, above_of(parts.plan, parts.spec)
+    above_after = above_of(plan, parts.spec)
+    limits_before = (parts.ledger.limit_bytes, device.ledger.limit_bytes)
+    limits_after = (ram_limit_bytes(plan), vram_limit_bytes(plan))
+    kv_before = parts.kv.ram_layers
+    with contextlib.ExitStack() as undo:
+        undo.callback(
+            experts.resize, slots_before, limits_before[0], above_before, limits_before[1]
+        )
+        experts.resize(
+            tuple(map(min, slots_before, plan.slots_per_layer)),
+            max(limits_before[0], limits_after[0]),
+            tuple(map(min, above_before, above_after)),
+            max(limits_before[1], limits_after[1]),
+        )
+        parts.kv.move(plan.ram_kv_layers)
+        undo.callback(parts.kv.move, kv_before)
+        experts.resize(plan.slots_per_layer, limits_after[0], above_after, limits_after[1])
+        undo.pop_all()
+
+
+def _more_kv_bytes(parts: LoadedParts, plan: PlacementPlan) -> int:
+    """Return by how much the keys and values in RAM grow; beside a device they leave it so."""
+    sizes = kv_layer_bytes(parts.spec, plan.context_tokens)
+    after = sum(sizes[layer] for layer in plan.ram_kv_layers)
+    return after - sum(sizes[layer] for layer in parts.kv.ram_layers)
 
 
 def _experts_bytes(parts: LoadedParts, num_slots: int) -> int:
@@ -107,7 +146,9 @@ def _move(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: C
         undo.callback(experts.resize, slots_before, limit_before, above_before, above_limit)
         experts.resize(fewer, limit_meanwhile, above_before, above_limit)
         held_bytes = ledger.held_bytes
-        home = Home(parts.store, spec, plan.context_tokens, ledger, device_of(plan))
+        home = Home(
+            parts.store, spec, plan.context_tokens, ledger, device_of(plan), plan.ram_kv_layers
+        )
         undo.callback(home.close)
         above = None
         # The ledger's own room counts the old home too.

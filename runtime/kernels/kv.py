@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 import torch
 
+from runtime.kernels.matrix import CPU
+
 
 class KvPages:
     """The KV pages of one layer in the order of their positions.
@@ -15,10 +17,13 @@ class KvPages:
         values  [page 0][page 1][page 2]
 
     A layer whose values are its keys has the same tensor for both. Pages are added at the end and
-    dropped from the end; their addresses are looked up once.
+    dropped from the end; their addresses are looked up once. ``device`` is where they lie.
     """
 
-    def __init__(self, page_tokens: int, num_kv_heads: int, head_dim: int) -> None:
+    def __init__(
+        self, page_tokens: int, num_kv_heads: int, head_dim: int, device: str = CPU
+    ) -> None:
+        self.device = device
         self.page_tokens = page_tokens
         self.num_kv_heads = num_kv_heads
         self.head_dim = head_dim

@@ -147,6 +147,10 @@ class TieredKernels:
             there, places = self._device.send(part), rows.to(out.device)
             self._device.launch(functools.partial(out.index_add_, 0, places, there))
 
+    def _here(self, x: torch.Tensor) -> torch.Tensor:
+        """Return a tensor of the device in RAM, where the processor can read it."""
+        return x if self._shares_memory else x.cpu()
+
     def linear(
         self, x: torch.Tensor, matrix: Matrix, bias: torch.Tensor | None = None
     ) -> torch.Tensor:
@@ -200,6 +204,9 @@ class TieredKernels:
         self, pages: KvPages, start_position: int, keys: torch.Tensor, values: torch.Tensor
     ) -> None:
         """Write ``keys`` and ``values`` ``[n, num_kv_heads, head_dim]`` from a position on."""
+        if pages.device == CPU:
+            self._host.store_kv(pages, start_position, self._here(keys), self._here(values))
+            return
         self._device.launch(lambda: self._kernels.store_kv(pages, start_position, keys, values))
 
     def attention(
@@ -212,7 +219,19 @@ class TieredKernels:
         window: int = 0,
         sinks: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Return causal attention of ``q[n, heads, head_dim]``: ``[n, heads * head_dim]``."""
+        """Return causal attention of ``q[n, heads, head_dim]``: ``[n, heads * head_dim]``.
+
+        The processor computes it where keys and values lie in RAM: a token's row goes there and
+        back instead of all that it sees.
+        """
+        if pages.device == CPU:
+            own, here = self._here(q), None if sinks is None else self._here(sinks)
+            started_s = self._clock()
+            mixed = self._host.attention(
+                own, pages, start_position, scale=scale, window=window, sinks=here
+            )
+            self._counters.compute_s += self._clock() - started_s
+            return self._device.send(mixed)
         return self._device.launch(
             lambda: self._kernels.attention(
                 q, pages, start_position, scale=scale, window=window, sinks=sinks

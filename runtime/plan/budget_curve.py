@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
+from runtime.plan.kv_split import Worth
 from runtime.plan.memory import Needs, room_of
 from runtime.plan.placement import (
     CPU,
@@ -11,6 +12,7 @@ from runtime.plan.placement import (
     beside_card,
     card_under,
     ram_beside,
+    split_kv,
     usable_device,
 )
 from runtime.protocol.machine import DeviceReport, MachineReport
@@ -34,11 +36,12 @@ class Grid:
     placements: tuple[Placement, ...]
 
 
-def grid_of(needs: Needs, machine: MachineReport) -> Grid:
+def grid_of(needs: Needs, machine: MachineReport, worth: Worth | None = None) -> Grid:
     """Place a model under 33 VRAM and 9 RAM budgets, from the least to all that is of use.
 
     ``needs`` is what RAM alone would have to hold. What RAM holds depends on the card only in
-    whether it is used, so that 51 divisions are enough for all pairs.
+    whether it is used, so that 51 divisions are enough for all pairs; what of keys and values RAM
+    takes is found anew for each.
     """
     report = usable_device(machine.devices)
     room = room_of(machine)
@@ -51,12 +54,13 @@ def grid_of(needs: Needs, machine: MachineReport) -> Grid:
     automatic, placements = [], []
     for vram_bytes in vram_budgets:
         card = card_under(needs, report, vram_bytes) if report is not None else None
-        automatic.append(ram_beside(needs, room, card, None).budget_bytes)
+        alone = Placement(ram_beside(needs, room, card, None), card)
+        automatic.append(split_kv(alone, worth, None).ram.budget_bytes)
         for ram_bytes in ram_budgets:
             key = (card is not None and card.is_used, ram_bytes)
             if key not in shares:
                 shares[key] = ram_beside(needs, room, card, ram_bytes)
-            placements.append(Placement(shares[key], card))
+            placements.append(split_kv(Placement(shares[key], card), worth, ram_bytes))
     return Grid(
         device=report.device if report is not None else CPU,
         num_experts=needs.num_all_slots,

@@ -9,6 +9,7 @@ from runtime.hardware.energy_terms import Work, assumed_parts
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.plan.history import Experience
 from runtime.plan.hits import HitCurve
+from runtime.plan.kv_split import Worth, seen_tokens
 from runtime.protocol.machine import DeviceReport, MachineReport
 from runtime.protocol.values import Forecast, WeightFormat
 from runtime.spec.footprint import PREFILL_CHUNK_TOKENS
@@ -26,6 +27,8 @@ class Reads:
     expert_format: WeightFormat
     kv_bytes_per_token: int
     num_active_parameters: int
+    ram_kv_layers: tuple[int, ...] = ()
+    """Layers whose keys and values lie in RAM although a device holds the others."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -211,16 +214,49 @@ def _compute_s(
         layer_s += costs.device_layer_s + link_s
         if rates.device.read_bytes_per_s is not None:
             hot_rate = dense_rate = rates.device.read_bytes_per_s * costs.device_efficiency
-    dense = reads.dense_bytes + costs.kv_depth_tokens * reads.kv_bytes_per_token
+    here_bytes = _ram_kv_bytes(spec, reads, costs)
+    dense = reads.dense_bytes + costs.kv_depth_tokens * reads.kv_bytes_per_token - here_bytes
     num_experts = len(spec.moe_layers) * spec.top_k
     expert_s = 0.0 if rates.has_native_kernels else costs.reference_expert_s
     hot_s = in_vram * reads.expert_record_bytes / hot_rate
     cool_s = (1 - in_vram) * (expert_s + reads.expert_record_bytes / expert_rate)
     return (
         dense / dense_rate
+        + here_bytes / _bytes_per_s(rates, WeightFormat.F32, costs)
+        + len(reads.ram_kv_layers) * costs.kv_hop_s
         + num_experts * (hot_s + cool_s)
         + spec.num_layers * layer_s
         + costs.token_s
+    )
+
+
+def _ram_kv_bytes(spec: ModelSpec, reads: Reads, costs: CostConstants) -> int:
+    """Return the keys and values that a token reads of RAM beside a device."""
+    return sum(
+        4 * each.kv.num_channels * seen_tokens(each, costs.kv_depth_tokens)
+        for each in (spec.attention[layer] for layer in reads.ram_kv_layers)
+    )
+
+
+def worth_of(
+    spec: ModelSpec, reads: Reads, rates: Rates, hits: HitCurve, costs: CostConstants
+) -> Worth | None:
+    """Return what a token saves by what lies on the device; None where that is nothing.
+
+    A simulated device reads no faster than RAM.
+    """
+    device = rates.device
+    if device is None or device.read_bytes_per_s is None:
+        return None
+    device_rate = device.read_bytes_per_s * costs.device_efficiency
+    expert_s = 0.0 if rates.has_native_kernels else costs.reference_expert_s
+    here_s = expert_s + reads.expert_record_bytes / _bytes_per_s(rates, reads.expert_format, costs)
+    return Worth(
+        hits=hits,
+        num_lookups=len(spec.moe_layers) * spec.top_k,
+        expert_s=max(0.0, here_s - reads.expert_record_bytes / device_rate),
+        kv_byte_s=max(0.0, 1 / _bytes_per_s(rates, WeightFormat.F32, costs) - 1 / device_rate),
+        kv_layer_s=costs.kv_hop_s,
     )
 
 

@@ -66,6 +66,8 @@ class CostConstants:
     """Part of a device's plain read rate that its kernels reach."""
     device_layer_s: float = 0.00015
     """Further time of a layer whose experts are computed in two places: starts, copies, waits."""
+    kv_hop_s: float = 0.00006
+    """Further time of a layer whose keys and values lie in RAM beside a device: there and back."""
     flops_per_device_byte: float = 20.0
     """Multiplications and additions that a device does in the time of reading one byte."""
     assumed_device_bytes_per_s: float = 250e9

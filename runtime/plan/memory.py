@@ -11,6 +11,7 @@ from runtime.spec.footprint import (
     PREFILL_CHUNK_TOKENS,
     host_work_bytes,
     kv_cache_bytes,
+    kv_layer_bytes,
     ram_experts_bytes,
     ram_slots_within,
     work_bytes,
@@ -112,6 +113,9 @@ class Division:
 
     slots_per_layer: tuple[int, ...]
     context_tokens: int
+    ram_kv_layers: tuple[int, ...] = ()
+    """Layers whose keys and values lie in RAM although the context lies on a device; both memories
+    name them."""
 
 
 def smallest(needs: Needs) -> Division:
@@ -126,9 +130,23 @@ def parts_of(needs: Needs, division: Division) -> dict[MemoryPart, int]:
     return {
         MemoryPart.DENSE: needs.dense_bytes,
         MemoryPart.EXPERTS: needs.experts_bytes(sum(division.slots_per_layer)),
-        MemoryPart.KV_CACHE: needs.kv_bytes(division.context_tokens),
+        MemoryPart.KV_CACHE: _kv_bytes(needs, division),
         MemoryPart.WORK: needs.work_bytes(division.context_tokens),
     }
+
+
+def moved_kv_bytes(needs: Needs, division: Division) -> int:
+    """Return what the keys and values take that lie in RAM beside a device."""
+    sizes = kv_layer_bytes(needs.spec, division.context_tokens)
+    return sum(sizes[layer] for layer in division.ram_kv_layers)
+
+
+def _kv_bytes(needs: Needs, division: Division) -> int:
+    """Return what the KV pages that lie in this memory take."""
+    moved_bytes = moved_kv_bytes(needs, division)
+    if not needs.has_context:
+        return moved_bytes
+    return needs.kv_bytes(division.context_tokens) - moved_bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -3,11 +3,14 @@
 import dataclasses
 from collections.abc import Sequence
 
+from runtime.plan.kv_split import Contest, Worth, layers_in_ram
 from runtime.plan.memory import (
     Division,
     Needs,
     Room,
     divide,
+    even_slots,
+    moved_kv_bytes,
     parts_of,
     room_of,
     smallest,
@@ -128,16 +131,71 @@ class Placement:
         ]
 
 
-def place(needs: Needs, machine: MachineReport, budgets: Budgets) -> Placement:
+def place(
+    needs: Needs, machine: MachineReport, budgets: Budgets, worth: Worth | None = None
+) -> Placement:
     """Place a model of which ``needs`` says what RAM alone would have to hold.
 
-    A share whose budget is too small shows its smallest division.
+    A share whose budget is too small shows its smallest division. ``worth`` tells what a token
+    saves by what lies on the device; without it all keys and values lie there.
     """
     report = usable_device(machine.devices)
     card = (
         None if report is None else card_under(needs, report, budgets.vram_bytes.get(report.device))
     )
-    return Placement(ram_beside(needs, room_of(machine), card, budgets.ram_bytes), card)
+    ram = ram_beside(needs, room_of(machine), card, budgets.ram_bytes)
+    return split_kv(Placement(ram, card), worth, budgets.ram_bytes)
+
+
+def split_kv(placement: Placement, worth: Worth | None, given_bytes: int | None) -> Placement:
+    """Return a placement with keys and values in RAM where experts are worth more on the device.
+
+    RAM takes them only beside all experts: reading those from the drive would cost more than is
+    saved. ``given_bytes`` is the person's budget of RAM.
+    """
+    ram, card = placement.ram, placement.used
+    if worth is None or card is None or not ram.needs.record_bytes:
+        return placement
+    contest = _contest(ram, card.share, given_bytes)
+    layers = layers_in_ram(worth, contest)
+    return _with_kv_in_ram(placement, card, contest, layers, given_bytes) if layers else placement
+
+
+def _contest(ram: Share, device: Share, given_bytes: int | None) -> Contest:
+    needs, context_tokens = device.needs, device.division.context_tokens
+    most_bytes = ram.room.default_bytes if given_bytes is None else ram.budget_bytes
+    fixed_bytes = needs.dense_bytes + needs.work_bytes(context_tokens)
+    return Contest(
+        spec=needs.spec,
+        context_tokens=context_tokens,
+        room_bytes=device.budget_bytes - fixed_bytes,
+        record_bytes=needs.record_bytes,
+        num_slots=needs.num_all_slots,
+        spare_bytes=most_bytes - ram.needs.all_bytes,
+    )
+
+
+def _with_kv_in_ram(
+    placement: Placement,
+    card: Card,
+    contest: Contest,
+    layers: tuple[int, ...],
+    given_bytes: int | None,
+) -> Placement:
+    """Return a placement whose device gives the room of some layers' keys and values to experts."""
+    ram, share, tokens = placement.ram, card.share, contest.context_tokens
+    division = dataclasses.replace(share.division, ram_kv_layers=layers)
+    moved_bytes = moved_kv_bytes(share.needs, division)
+    kv_bytes = share.needs.kv_bytes(tokens) - moved_bytes
+    num_slots = share.needs.slots_within(contest.room_bytes - kv_bytes)
+    slots = even_slots(min(contest.num_slots, num_slots), len(share.needs.spec.moe_layers))
+    division = dataclasses.replace(division, slots_per_layer=tuple(slots))
+    here = dataclasses.replace(ram.division, context_tokens=tokens, ram_kv_layers=layers)
+    more_bytes = moved_bytes if given_bytes is None else 0
+    return Placement(
+        dataclasses.replace(ram, division=here, budget_bytes=ram.budget_bytes + more_bytes),
+        dataclasses.replace(card, share=dataclasses.replace(share, division=division)),
+    )
 
 
 def card_under(needs: Needs, report: DeviceReport, given_bytes: int | None) -> Card:

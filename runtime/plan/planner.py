@@ -10,6 +10,7 @@ from runtime.plan.cost import (
     Reads,
     forecast,
     rates_of,
+    worth_of,
 )
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.plan.history import Experience, Setting, experience_of, held_ratio
@@ -22,6 +23,7 @@ from runtime.plan.kinds import (
     lacks_room,
     smaller_kinds,
 )
+from runtime.plan.kv_split import Worth
 from runtime.plan.memory import (
     BASE_BYTES,
     DEFAULT_CONTEXT_TOKENS,
@@ -29,7 +31,7 @@ from runtime.plan.memory import (
     MIN_SLOTS_PER_LAYER,
     Needs,
 )
-from runtime.plan.placement import Placement, card_that_helps, place
+from runtime.plan.placement import Placement, card_that_helps, place, usable_device
 from runtime.plan.reasons import Facts, reasons_of
 from runtime.plan.recommendation import explained
 from runtime.protocol.errors import ErrorCode, ErrorReport
@@ -98,7 +100,8 @@ def plan_curve(
         known = _experience(case, placement, expert_format)
         return _forecast(case, placement, expert_format, folder, known)
 
-    return curve_over(kind, grid_of(case.needs(expert_format, mix), machine), predict)
+    needs = case.needs(expert_format, mix)
+    return curve_over(kind, grid_of(needs, machine, case.worth(needs, expert_format)), predict)
 
 
 def _with_fewest_bits(case: "_Case", plans: list[PlacementPlan]) -> list[PlacementPlan]:
@@ -185,6 +188,32 @@ class _Case:
             num_min_slots=len(spec.moe_layers) * min(spec.top_k, MIN_SLOTS_PER_LAYER),
         )
 
+    def reads(
+        self, expert_format: WeightFormat, record_bytes: int, ram_kv_layers: tuple[int, ...] = ()
+    ) -> Reads:
+        """Return what a token reads with experts of so many bytes."""
+        weight_bytes = 4 if self.dense_format is WeightFormat.F32 else 2
+        embedding = self.spec.vocabulary_size * self.spec.hidden_size * weight_bytes
+        # Of an embedding of its own, a token reads one row.
+        skipped = 0 if self.spec.is_tied else min(embedding, self.model.dense_bytes // 2)
+        return Reads(
+            dense_bytes=self.model.dense_bytes - skipped,
+            dense_format=self.dense_format,
+            expert_record_bytes=record_bytes,
+            expert_drive_bytes=self.drive_bytes(expert_format, record_bytes),
+            expert_format=expert_format,
+            kv_bytes_per_token=self.model.kv_bytes_per_token,
+            num_active_parameters=self.model.num_active_parameters,
+            ram_kv_layers=ram_kv_layers,
+        )
+
+    def worth(self, needs: Needs, expert_format: WeightFormat) -> Worth | None:
+        """Return what a token saves by what lies on the device of this PC."""
+        device = usable_device(self.machine.devices)
+        rates = rates_of(self.machine, "", device, self.costs)
+        reads = self.reads(expert_format, needs.mean_record_bytes)
+        return worth_of(self.spec, reads, rates, self.hits, self.costs)
+
 
 def _form_of(case: _Case, kind: PlanKind) -> tuple[WeightFormat, PreparedCopy | None]:
     """Return the format of the experts under a kind, of a mix the most common, and the mix."""
@@ -198,7 +227,8 @@ def _plan_kind(case: _Case, kind: PlanKind) -> PlacementPlan:
     is_exact = kind is PlanKind.EXACT
     expert_format, mix = _form_of(case, kind)
     is_in_place = case.is_in_place(expert_format)
-    placement = place(case.needs(expert_format, mix), case.machine, case.budgets)
+    needs = case.needs(expert_format, mix)
+    placement = place(needs, case.machine, case.budgets, case.worth(needs, expert_format))
     problem = _problem(case, placement)
     copy = mix or (None if is_in_place else _copy_of(case.model, expert_format))
     record_bytes = placement.ram.needs.mean_record_bytes
@@ -254,6 +284,7 @@ def _plan_kind(case: _Case, kind: PlanKind) -> PlacementPlan:
         vram_bytes=vram.num_bytes if vram else 0,
         min_vram_bytes=placement.card.share.needs.min_bytes if placement.card else 0,
         all_vram_bytes=placement.card.share.needs.all_bytes if placement.card else 0,
+        ram_kv_layers=list(placement.home.division.ram_kv_layers),
     )
 
 
@@ -340,20 +371,8 @@ def _forecast(
     folder: str,
     experience: Experience | None,
 ) -> Forecast:
-    weight_bytes = 4 if case.dense_format is WeightFormat.F32 else 2
-    embedding = case.spec.vocabulary_size * case.spec.hidden_size * weight_bytes
-    # Of an embedding of its own, a token reads one row.
-    skipped = 0 if case.spec.is_tied else min(embedding, case.model.dense_bytes // 2)
     record_bytes = placement.ram.needs.mean_record_bytes
-    reads = Reads(
-        dense_bytes=case.model.dense_bytes - skipped,
-        dense_format=case.dense_format,
-        expert_record_bytes=record_bytes,
-        expert_drive_bytes=case.drive_bytes(expert_format, record_bytes),
-        expert_format=expert_format,
-        kv_bytes_per_token=case.model.kv_bytes_per_token,
-        num_active_parameters=case.model.num_active_parameters,
-    )
+    reads = case.reads(expert_format, record_bytes, placement.home.division.ram_kv_layers)
     device = placement.used.report if placement.used else None
     rates = rates_of(case.machine, folder, device, case.costs)
     held = Held(placement.num_in_vram, placement.num_in_ram)

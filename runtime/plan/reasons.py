@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from runtime.plan.history import Experience
-from runtime.plan.memory import BASE_BYTES
+from runtime.plan.memory import BASE_BYTES, moved_kv_bytes
 from runtime.plan.placement import Card, Placement
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import PreparedCopy, TierShare
@@ -47,6 +47,7 @@ def reasons_of(facts: Facts) -> list[Reason]:
         *_hits(facts),
         *_experience(facts),
         *_context(facts),
+        *_split(facts),
         *_files(facts),
         *_kernels(facts),
     ]
@@ -203,6 +204,23 @@ def _context(facts: Facts) -> list[Reason]:
             ReasonCode.CONTEXT_SHORTENED,
             context_tokens=home.division.context_tokens,
             wanted_tokens=home.needs.wanted_context_tokens,
+        )
+    ]
+
+
+def _split(facts: Facts) -> list[Reason]:
+    """Return whose keys and values lie in RAM for the sake of experts on the device."""
+    card = facts.placement.used
+    if card is None or not card.share.division.ram_kv_layers:
+        return []
+    share = card.share
+    return [
+        _reason(
+            ReasonCode.KV_IN_RAM,
+            device=card.report.name,
+            num_layers=len(share.division.ram_kv_layers),
+            num_all_layers=share.needs.spec.num_layers,
+            kv_bytes=moved_kv_bytes(share.needs, share.division),
         )
     ]
 

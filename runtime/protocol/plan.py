@@ -62,6 +62,7 @@ class ReasonCode(enum.StrEnum):
     HOT_EXPERTS_IN_VRAM = "hot_experts_in_vram"
     VRAM_LIMITED_BY_FREE = "vram_limited_by_free"
     VRAM_LIMITED_BY_BUDGET = "vram_limited_by_budget"
+    KV_IN_RAM = "kv_in_ram"
     VRAM_TOO_SMALL = "vram_too_small"
 
 
@@ -135,6 +136,8 @@ class PlacementPlan(Value):
     """Smallest VRAM budget with which a device is of use: dense part, KV cache, work."""
     all_vram_bytes: int = 0
     """VRAM budget from which on every expert stays on the device."""
+    ram_kv_layers: list[int] = []
+    """Layers whose keys and values lie in RAM although a device holds those of the others."""
 
 
 class BudgetCurve(Value):

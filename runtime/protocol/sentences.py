@@ -312,6 +312,10 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
         ReasonCode.VRAM_LIMITED_BY_BUDGET: (
             "Your budget for {device} is {budget_bytes}; the whole model would need {needed_bytes}."
         ),
+        ReasonCode.KV_IN_RAM: (
+            "The conversation's memory of {num_layers} of {num_all_layers} layers ({kv_bytes}) lies"
+            " in RAM: in its place {device} holds experts, which saves more time."
+        ),
         ReasonCode.VRAM_TOO_SMALL: (
             "{device} is not used: the part that every token uses needs {needed_bytes} there, and"
             " it may take {budget_bytes}."

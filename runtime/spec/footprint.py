@@ -93,8 +93,13 @@ def kv_page_bytes(shape: KvShape) -> int:
 
 def kv_cache_bytes(spec: ModelSpec, context_tokens: int) -> int:
     """Return what the KV pages of all layers take for a context."""
+    return sum(kv_layer_bytes(spec, context_tokens))
+
+
+def kv_layer_bytes(spec: ModelSpec, context_tokens: int) -> tuple[int, ...]:
+    """Return what the KV pages of each layer take for a context."""
     num_pages = -(-context_tokens // KV_PAGE_TOKENS)
-    return num_pages * sum(kv_page_bytes(attention.kv) for attention in spec.attention)
+    return tuple(num_pages * kv_page_bytes(attention.kv) for attention in spec.attention)
 
 
 def work_bytes(spec: ModelSpec, context_tokens: int, chunk_tokens: int) -> int:

@@ -15,6 +15,7 @@ from runtime.spec.footprint import (
     experts_bytes,
     host_work_bytes,
     kv_cache_bytes,
+    kv_layer_bytes,
     ram_experts_bytes,
     work_bytes,
 )
@@ -104,10 +105,11 @@ def device_plan(
     vram_slots: int,
     device: str = "simulated:0",
     chunk_tokens: int = PREFILL_CHUNK_TOKENS,
+    ram_kv_layers: tuple[int, ...] = (),
 ) -> PlacementPlan:
     """Return an exact plan with the dense part and so many experts of each layer on a device.
 
-    Both budgets hold exactly what loading takes.
+    Both budgets hold exactly what loading takes; keys and values of ``ram_kv_layers`` lie in RAM.
     """
     plan = exact_plan(folder, ram_slots, chunk_tokens=chunk_tokens)
     inspection = inspect_folder(str(folder))
@@ -116,13 +118,16 @@ def device_plan(
     layout = expert_layout(plan.expert_format, spec.hidden_size, spec.expert_width)
     chunk = min(chunk_tokens, plan.context_tokens)
     above = [vram_slots] * len(spec.moe_layers)
+    sizes = kv_layer_bytes(spec, plan.context_tokens)
+    moved_bytes = sum(sizes[layer] for layer in ram_kv_layers)
     ram_parts = {
+        **({MemoryPart.KV_CACHE: moved_bytes} if moved_bytes else {}),
         MemoryPart.EXPERTS: ram_experts_bytes(spec, layout.record_bytes, sum(plan.slots_per_layer)),
         MemoryPart.WORK: host_work_bytes(spec, chunk),
     }
     vram_parts = {
         MemoryPart.DENSE: dense_bytes(inspection.tensors.values()),
-        MemoryPart.KV_CACHE: kv_cache_bytes(spec, plan.context_tokens),
+        MemoryPart.KV_CACHE: sum(sizes) - moved_bytes,
         MemoryPart.WORK: work_bytes(spec, plan.context_tokens, chunk),
         MemoryPart.EXPERTS: experts_bytes(layout, above),
     }
@@ -136,4 +141,5 @@ def device_plan(
         vram_slots_per_layer=above,
         vram_parts=vram_parts,
         vram_bytes=vram_bytes,
+        ram_kv_layers=list(ram_kv_layers),
     )

@@ -39,6 +39,8 @@ def test_card_slider_moved_all_the_time_budgets_and_tokens_stay(
     use_link(tmp_path, monkeypatch, gb_per_s)
     expected_ids = answer(open_engine(exact_plan(qwen2_folder)), QUESTION).token_ids
     plans = [device_plan(qwen2_folder, RAM_SLOTS, slots) for slots in range(NUM_EXPERTS + 1)]
+    # Keys and values of some layers make room for experts.
+    plans += [device_plan(qwen2_folder, RAM_SLOTS, 2, ram_kv_layers=kv) for kv in ((0,), (0, 1))]
     engine, replies, draws = open_engine(plans[3]), Replies(), random.Random(gb_per_s)
     engine.sample(0.1)
     parts = engine._parts

@@ -166,6 +166,7 @@ def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
         ReasonCode.VRAM_LIMITED_BY_FREE,
         ReasonCode.VRAM_LIMITED_BY_BUDGET,
         ReasonCode.VRAM_TOO_SMALL,
+        ReasonCode.KV_IN_RAM,
     }
     # Those of answers, of what a model did before, of memory that other programs need and of the
     # recommendation have their own tests.
