@@ -2,8 +2,8 @@
 
 Longer property tests, the native tests under sanitizers, three jobs on the other Pythons of this
 machine, `make run` on a bare Debian, a window that goes with a large model loaded, pages as they
-look, faults of drive and processes, fuzzers by the clock, programs for cards, the package, and what
-people download.
+look, processes killed at random, faults of drive and memory, fuzzers by the clock, programs for
+cards, the package, and what people download.
 Names after the command choose steps; of the others the result keeps what was found before.
 """
 
@@ -23,6 +23,7 @@ from pathlib import Path
 
 import bare_system
 import environments
+import fuzzers
 import interpreters
 import jobs
 from console import ROOT, CommandError, output_of, run, say
@@ -37,22 +38,20 @@ _NOT_RUN = "not run"
 _TRITON = "triton==3.9.0"
 """Not in the constraints: no environment of the gate holds it, since it takes a gigabyte."""
 _LEAVING = "tests/e2e/test_window_gone.py"
-_FAULTS = (
-    "tests/e2e/test_killed_at_random.py",
-    "tests/e2e/test_killed_at_work.py",
-    "tests/e2e/test_cancel_load.py",
-    "tests/e2e/test_memory_pressure.py",
-    "tests/e2e/test_drive_faults.py",
-)
-_KILLED = ("tests/unit/hub/test_killed.py", "tests/unit/hardware/test_killed.py")
-FUZZ_S = "LARDER_FUZZ_S"
-"""For how long each of the fuzzers runs, in seconds; a minute where it is not set."""
-_FUZZED = {
-    "channel frames": "tests/protocol/test_frames.py",
-    "model folders": "tests/hostile/test_hostile_checkpoints.py",
-    "GGUF headers": "tests/unit/inspect/test_gguf_header.py",
-    "templates": "tests/unit/tokenizer/test_template_fuzz.py",
+_KILLED = {
+    "e2e-x11": ("tests/e2e/test_killed_at_random.py", "tests/e2e/test_killed_at_work.py"),
+    "pure": ("tests/unit/hub/test_killed.py", "tests/unit/hardware/test_killed.py"),
 }
+_FAULTS = {
+    "e2e-x11": (
+        "tests/e2e/test_cancel_load.py",
+        "tests/e2e/test_memory_pressure.py",
+        "tests/e2e/test_drive_faults.py",
+    ),
+    "runtime-cpu": ("tests/contract/test_faulty_drive.py",),
+}
+FUZZ_S = "LARDER_FUZZ_S"
+"""For how long each of the fuzzers runs, in seconds of the processor."""
 _CMAKE = Path(sys.executable).with_name("cmake")
 _NATIVE_TESTS = ROOT / "runtime" / "native" / "tests"
 
@@ -146,29 +145,35 @@ def screen_reader() -> dict[str, object]:
     return {"verdict": verdict, "result": lines[-1] if lines else "", "complaints": lines[:-1]}
 
 
-def faults() -> dict[str, object]:
-    """Fifty kills of window and workers at each kind of work, cancelled loads, a drive that stalls.
+def killed() -> dict[str, object]:
+    """Fifty kills of window and workers at each kind of work.
 
     Downloads and the writing of facts are killed by themselves too.
     """
-    longer = replace(_job("e2e-x11"), name="e2e-x11-faults", patterns=_FAULTS, max_s=7200)
-    killed = replace(_job("pure"), name="pure-killed", patterns=_KILLED, covered=())
-    return _verdict({"e2e-x11": _deeply(longer).line(), "pure": _deeply(killed).line()})
+    return _verdict(_parts(_KILLED))
 
 
-def fuzzers() -> dict[str, object]:
+def faults() -> dict[str, object]:
+    """Cancelled loads, memory that others take, drives that fail, stall and are pulled out."""
+    return _verdict(_parts(_FAULTS))
+
+
+def _parts(files: dict[str, tuple[str, ...]]) -> dict[str, str]:
+    """The closing lines of some files of jobs, run with time for them."""
+    return {
+        name: _deeply(
+            replace(_job(name), name=f"{name}-longer", patterns=some, covered=(), max_s=7200)
+        ).line()
+        for name, some in files.items()
+    }
+
+
+def fuzz() -> dict[str, object]:
     """What strangers' data goes through, each with new examples until its time is over."""
-    seconds = float(os.environ.get(FUZZ_S, "60"))
-    job = _job("pure")
-    outcomes = {}
-    for name, file in _FUZZED.items():
-        total, passes, end_s = jobs.Outcome(), 0, time.monotonic() + seconds
-        one = replace(job, name="pure-fuzz", patterns=(file,), covered=(), max_s=7200)
-        while not passes or (time.monotonic() < end_s and not total.failed):
-            total = total.plus(_deeply(one))
-            passes += 1
-        outcomes[name] = f"{total.line()} in {passes} passes, {total.seconds:.0f} s"
-    return _verdict(outcomes)
+    environments.prepare(environments.PURE)
+    seconds = float(os.environ.get(FUZZ_S, fuzzers.DEFAULT_S))
+    tallies = fuzzers.fuzz(environments.PURE.executable, seconds, lambda _tallies: None)
+    return _verdict({name: tally.line() for name, tally in tallies.items()})
 
 
 def triton() -> dict[str, object]:
@@ -242,8 +247,9 @@ STEPS: dict[str, Callable[[], dict[str, object]]] = {
     "leaving": leaving,
     "appearance": appearance,
     "screen_reader": screen_reader,
+    "killed": killed,
     "faults": faults,
-    "fuzzers": fuzzers,
+    "fuzzers": fuzz,
     "triton": triton,
     "package": package,
     "installers": installers,

@@ -58,7 +58,7 @@ PACKAGES = {
     "libzstd.so.1": "libzstd1",
 }
 # A program the tests start -> its package.
-TEST_PROGRAMS = {"Xvfb": "xvfb", "xvfb-run": "xvfb", "xauth": "xauth"}
+TEST_PROGRAMS = {"Xvfb": "xvfb", "xvfb-run": "xvfb", "xauth": "xauth", "fusermount3": "fuse3"}
 _LOADED = (
     "Qt/lib/libQt6Gui.so.6",
     "Qt/lib/libQt6Widgets.so.6",
@@ -88,7 +88,7 @@ def ensure_window(python: Path) -> None:
 
 
 def ensure_test_programs() -> None:
-    """Make sure that the tests can start a virtual screen."""
+    """Make sure that the tests can start a virtual screen and a drive with faults."""
     if sys.platform == "linux":
         missing = [name for name in TEST_PROGRAMS if shutil.which(name) is None]
         _provide({TEST_PROGRAMS[name] for name in missing}, f"The tests need {', '.join(missing)}")

@@ -164,7 +164,7 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
         ),
         ErrorCode.DRIVE_READ_FAILED: (
             "Reading {file} at byte {offset_bytes} failed: {reason}. Check that the drive is"
-            " connected, then load the model again."
+            " connected, then try again; if that fails too, load the model again."
         ),
         ErrorCode.PREPARE_FAILED: (
             "Preparing the model in {folder} stopped: {reason}. Close other programs, which frees"

@@ -29,22 +29,26 @@ class DirectFile:
     """
 
     def __init__(self, descriptor: int, *, needs_pages: bool) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self.needs_pages = needs_pages
         """Whether position, sizes and addresses must be whole pages."""
 
     def read(self, offset_bytes: int, targets: Sequence[memoryview]) -> int:
         """Read once into ``targets``, perhaps less than they take; return the bytes read."""
         try:
-            return os.preadv(self._descriptor, targets, offset_bytes)
+            return os.preadv(self.descriptor, targets, offset_bytes)
         except OSError as cause:
             if cause.errno in _REFUSALS:
                 raise DirectRefusedError(cause.strerror) from cause
             raise
 
+    def follow(self, other: "DirectFile") -> None:
+        """Stand from now on for what the other one opened; reads in other threads go on."""
+        os.dup2(other.descriptor, self.descriptor, inheritable=False)
+
     def close(self) -> None:
         """Close the file."""
-        os.close(self._descriptor)
+        os.close(self.descriptor)
 
 
 def lies_in_memory(path: str) -> bool:

@@ -11,7 +11,7 @@ from runtime.inspect.files import open_regular, shown
 from runtime.protocol.errors import ErrorCode
 from runtime.spec.tensors import PAGE_BYTES
 from runtime.store.bounce import BouncePool, pieces_of, scatter
-from runtime.store.direct import is_paged, open_direct
+from runtime.store.direct import DirectFile, is_paged, open_direct
 from runtime.store.refusal import DirectRefusedError
 
 _LOG = logging.getLogger(__name__)
@@ -27,7 +27,8 @@ class WeightFiles:
 
     A file is read directly where that is possible: straight into targets that are whole pages,
     else through a room of whole pages. Where it is not, the system is told after each read that
-    what it kept is not needed.
+    what it kept is not needed. A read that fails is tried once more with the file opened anew: what
+    was opened before a drive went away is lost for ever, also when the drive is there again.
 
     Threads: ``read`` may run in several threads at once; ``close`` must not run beside it.
     """
@@ -71,6 +72,18 @@ class WeightFiles:
         file = self._files.get(path)
         if file is None:
             raise _read_failed(path, offset_bytes, "the store is closed")
+        try:
+            self._read_of(file, path, offset_bytes, places)
+        except LarderError:
+            if not file.open_anew():
+                raise
+            _LOG.info("%s failed at byte %d and is opened anew", path, offset_bytes)
+            self._read_of(file, path, offset_bytes, places)
+
+    def _read_of(
+        self, file: "_WeightFile", path: str, offset_bytes: int, places: list[memoryview]
+    ) -> None:
+        """Read from an open file, past the cache if that is possible."""
         direct = file.direct
         if direct is not None:
             try:
@@ -161,10 +174,13 @@ class _WeightFile:
     """One open file; where reads have no position, a lock keeps seek and read together."""
 
     def __init__(self, path: str, *, prefers_direct: bool) -> None:
+        self._path = path
         self._file = open_regular(Path(path))
         self._lock = threading.Lock()
         self.descriptor = self._file.fileno()
         self.direct = open_direct(path, self.descriptor) if prefers_direct else None
+        self.likeness = _likeness(self.descriptor)
+        """What a file has to have in common with this one to be the same, opened anew."""
 
     def read(self, offset_bytes: int, places: Sequence[memoryview]) -> int:
         """Read once through the cache, perhaps less than the places take; return the bytes."""
@@ -179,11 +195,43 @@ class _WeightFile:
         if _HAS_ADVICE:
             os.posix_fadvise(self.descriptor, offset_bytes, num_bytes, os.POSIX_FADV_DONTNEED)
 
+    def open_anew(self) -> bool:
+        """Open the file again under the descriptors it has.
+
+        False where it is not there, or is another one. Reads in other threads go on: a descriptor
+        changes what it stands for in one step.
+        """
+        if not _HAS_POSITIONED_READS:
+            return False
+        with self._lock:
+            try:
+                fresh = _WeightFile(self._path, prefers_direct=self.direct is not None)
+            except (OSError, LarderError):
+                return False
+            is_same = fresh.takes_place_of(self)
+            fresh.close()
+            return is_same
+
+    def takes_place_of(self, other: "_WeightFile") -> bool:
+        """Give the other file what this one opened; False where it is another file by now."""
+        if self.likeness != other.likeness or (self.direct is None) != (other.direct is None):
+            return False
+        os.dup2(self.descriptor, other.descriptor, inheritable=False)
+        if isinstance(other.direct, DirectFile) and isinstance(self.direct, DirectFile):
+            other.direct.follow(self.direct)
+        return True
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()
         if self.direct is not None:
             self.direct.close()
+
+
+def _likeness(descriptor: int) -> tuple[int, int]:
+    """Size and time of change of an open file."""
+    found = os.fstat(descriptor)
+    return found.st_size, found.st_mtime_ns
 
 
 def _after(places: Sequence[memoryview], count: int) -> list[memoryview]:

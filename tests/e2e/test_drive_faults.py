@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
@@ -21,6 +22,7 @@ from app.views.rail import Page
 from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.telemetry import NoteCode
+from tests.support.faulty_drive import Fault, faulty_drive, why_not
 from tests.support.faulty_runtime import FOLDER_VARIABLE, Faults
 from tests.support.hand_made_plans import exact_plan
 from tests.support.loop_gaps import LoopGaps
@@ -28,7 +30,8 @@ from tests.support.private_files import open_to_others
 from tests.support.tiers_on_screen import open_monitor
 from tests.support.window import ANSWER_MS, WindowDriver
 
-STALL_S = 30.0 if os.environ.get("LARDER_TEST_PROFILE") == "deep" else 7.0
+IS_DEEP = os.environ.get("LARDER_TEST_PROFILE") == "deep"
+STALL_S = 30.0 if IS_DEEP else 7.0
 """In the gate until a stall is told for certain: the watch looks each 1.25 s from 5 s on."""
 STORY = "Write a long story about a cook and a cellar."
 MAX_GAP_S = 3.0
@@ -54,21 +57,17 @@ def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Faults:
     return Faults(folder)
 
 
-@pytest.fixture
-def window(
-    qtbot: QtBot,
-    faults: Faults,
-    demo_folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
+@contextlib.contextmanager
+def open_window(
+    qtbot: QtBot, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[WindowDriver]:
     """The demo with RAM for five eighths of its experts: every answer reads from the drive."""
-    assert faults is not None
-    small = exact_plan(demo_folder, NUM_SLOTS, CONTEXT_TOKENS)
-    monkeypatch.setenv("LARDER_DEMO_DIR", str(demo_folder))
+    small = exact_plan(folder, NUM_SLOTS, CONTEXT_TOKENS)
+    monkeypatch.setenv("LARDER_DEMO_DIR", str(folder))
     driver = WindowDriver(qtbot, main.StartOptions())
     try:
         driver.program.settings.change(
-            last_folder=str(demo_folder),
+            last_folder=str(folder),
             last_plan=PlanKind.EXACT,
             context_tokens=CONTEXT_TOKENS,
             ram_budget_bytes=small.budgets.ram_bytes,
@@ -90,34 +89,74 @@ def begin_story(window: WindowDriver) -> None:
 
 @pytest.mark.timeout(300)
 def test_drive_that_fails_stalls_and_takes_the_runtime_along_costs_nothing_but_time(
-    window: WindowDriver, faults: Faults, tmp_home: Path, record_property: Record
+    qtbot: QtBot,
+    faults: Faults,
+    demo_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_home: Path,
+    record_property: Record,
 ) -> None:
-    window.send(STORY)
-    expected = window.wait_for_answer()
-    _fail_in_mid_answer(window, faults, expected)
-    record_property("longest_gap_s", str(_stall_in_mid_answer(window, faults, expected)))
-    _crash_in_mid_answer(window, faults, expected, tmp_home)
+    with open_window(qtbot, demo_folder, monkeypatch) as window:
+        window.send(STORY)
+        expected = window.wait_for_answer()
+        gone = os.strerror(errno.ENODEV)
+        _fail_in_mid_answer(window, faults.failing(errno.ENODEV), {gone}, expected)
+        longest_s = _stall_in_mid_answer(window, faults.stall, expected)
+        record_property("longest_gap_s", str(longest_s))
+        _crash_in_mid_answer(window, faults, expected, tmp_home)
     assert open_to_others(tmp_home) == []
 
 
-def _fail_in_mid_answer(window: WindowDriver, faults: Faults, expected: str) -> None:
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not IS_DEEP, reason="takes a minute; without the window it is in every gate")
+@pytest.mark.skipif(bool(why_not()), reason=why_not())
+def test_drive_that_fails_below_the_system_or_is_pulled_out_costs_nothing_but_time(
+    qtbot: QtBot,
+    demo_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Record,
+) -> None:
+    with (
+        faulty_drive(demo_folder, tmp_path) as drive,
+        open_window(qtbot, drive.place, monkeypatch) as window,
+    ):
+        window.send(STORY)
+        expected = window.wait_for_answer()
+        bad = os.strerror(errno.EIO)
+        _fail_in_mid_answer(window, drive.failing(errno.EIO), {bad}, expected)
+        gone = {os.strerror(number) for number in (errno.ENOTCONN, errno.ECONNABORTED)}
+        _fail_in_mid_answer(window, drive.away(), gone, expected)
+        stall = functools.partial(drive.put, Fault.STALL)
+        record_property("longest_gap_s", str(_stall_in_mid_answer(window, stall, expected)))
+        record_property("faults_met", drive.num_met)
+
+
+def _fail_in_mid_answer(
+    window: WindowDriver,
+    failing: contextlib.AbstractContextManager[None],
+    reasons: set[str],
+    expected: str,
+) -> None:
     """The drive is gone: the answer is kept, told in words, and goes on once it is back."""
     program = window.program
     begin_story(window)
-    with faults.failing(errno.ENODEV):
+    with failing:
         begun = window.wait_for_answer()
     assert program.chat.messages[-1].end is AnswerEnd.CUT_OFF
     assert len(begun) >= MIN_LENGTH
     assert expected.startswith(begun)
     notice = program.chat_view.notice.text()
-    assert os.strerror(errno.ENODEV) in notice
+    assert any(reason in notice for reason in reasons)
     assert "Check that the drive is connected" in notice
     assert program.session.stage is Stage.READY
     assert program.chat.continue_answer(), "the drive is back"
     assert window.wait_for_answer().startswith(expected), "the same words, and more of them"
 
 
-def _stall_in_mid_answer(window: WindowDriver, faults: Faults, expected: str) -> float:
+def _stall_in_mid_answer(
+    window: WindowDriver, stall: Callable[[float], object], expected: str
+) -> float:
     """A read stalls: it is told, the window stays awake, the answer is the same."""
     program = window.program
     notes: list[NoteCode] = []
@@ -128,7 +167,7 @@ def _stall_in_mid_answer(window: WindowDriver, faults: Faults, expected: str) ->
     open_monitor(window)
     gaps = LoopGaps()
     gaps.start()
-    faults.stall(STALL_S)
+    stall(STALL_S)
     patience_ms = ANSWER_MS + int(STALL_S * 1000)
     window.qtbot.waitUntil(lambda: NoteCode.DRIVE_STALLED in notes, timeout=patience_ms)
     window.qtbot.waitUntil(lambda: not program.chat.is_answering, timeout=patience_ms)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
+import os
 from pathlib import Path
 
 import pytest
 
 import deep
 import environments
+import fuzzers
 import interpreters
 import jobs
 from console import CommandError
@@ -86,25 +87,54 @@ def test_single_step_keeps_what_the_others_found(
     assert after["machine"] == whole["machine"]
 
 
-def test_fuzzers_go_on_until_their_time_is_over_and_stop_at_a_finding(
-    monkeypatch: pytest.MonkeyPatch,
+class MadeUpFuzzers:
+    """Passes of pytest that took a second of the processor each; that of frames finds something."""
+
+    def __init__(self) -> None:
+        self.files: list[str] = []
+
+    def output_of(self, command: list[str], *, env: dict[str, str]) -> tuple[int, str]:
+        assert env == {"LARDER_TEST_PROFILE": "fuzz"}
+        assert Path(command[-1]).exists(), "the file is there"
+        self.files.append(command[-1])
+        is_bad = "frames" in command[-1] and self.files.count(command[-1]) == 2
+        lines = "- 40 passing, 0 failing, and 7 invalid test cases\n" * 2
+        return int(is_bad), f"{lines}the frame that broke it"
+
+    def times(self) -> tuple[float, ...]:
+        return (9.0, 9.0, len(self.files) * 0.75, len(self.files) * 0.25, 50.0)
+
+
+def test_fuzzers_share_their_time_and_one_that_found_something_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = iter(range(1000))
-    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    made_up = MadeUpFuzzers()
+    monkeypatch.setattr(fuzzers, "output_of", made_up.output_of)
+    monkeypatch.setattr(os, "times", made_up.times)
+    monkeypatch.setattr(fuzzers, "FOUND", tmp_path)
+    monkeypatch.setattr(environments, "prepare", lambda environment: True)
     monkeypatch.setenv(deep.FUZZ_S, "3")
-    patterns: list[str] = []
-
-    def run_job(job: jobs.Job, *, profile: str, options: tuple[str, ...]) -> jobs.Outcome:
-        assert (profile, job.covered) == ("deep", ())
-        assert job.files(), "the file is there"
-        assert options
-        patterns.extend(job.patterns)
-        is_bad = "frames" in job.patterns[0] and len(patterns) == 2
-        return jobs.Outcome(passed=5, failed=int(is_bad))
-
-    monkeypatch.setattr(jobs, "run_job", run_job)
-    found = deep.fuzzers()
-    assert patterns.count("tests/protocol/test_frames.py") == 2
-    assert patterns.count("tests/hostile/test_hostile_checkpoints.py") > 2
+    found = deep.fuzz()
     assert found["verdict"] == "failed"
-    assert "10 passed, 1 failed in 2 passes" not in str(found["templates"])
+    assert found["channel frames"] == ("160 examples in 2 passes, 1 failed, 2 s of the processor")
+    assert found["templates"] == "240 examples in 3 passes, 0 failed, 3 s of the processor"
+    assert set(made_up.files[:4]) == set(fuzzers.FILES.values()), "the first passes of all"
+    kept = (tmp_path / "fuzzer-channel-frames.txt").read_text(encoding="utf-8")
+    assert "the frame that broke it" in kept
+
+
+def test_fuzzers_by_themselves_keep_what_each_pass_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made_up = MadeUpFuzzers()
+    monkeypatch.setattr(
+        fuzzers,
+        "output_of",
+        lambda command, **named: made_up.output_of(command, **named) if named else (0, "abc\n"),
+    )
+    monkeypatch.setattr(os, "times", made_up.times)
+    monkeypatch.setattr(fuzzers, "RESULT", tmp_path / "fuzzers.json")
+    assert fuzzers.main(["1"]) == 0
+    kept = json.loads((tmp_path / "fuzzers.json").read_text(encoding="utf-8"))
+    assert kept["commit"] == "abc"
+    assert kept["GGUF headers"] == {"processor_s": 1, "examples": 80, "passes": 1, "findings": 0}

@@ -32,13 +32,17 @@ FORECAST = Forecast(
 
 
 def prepared_plan(
-    folder: Path, copy_folder: Path, expert_format: WeightFormat, context_tokens: int = 192
+    folder: Path,
+    copy_folder: Path,
+    expert_format: WeightFormat,
+    context_tokens: int = 192,
+    num_slots: int | None = None,
 ) -> PlacementPlan:
     """Return a plan over a copy in another format, which is written into ``copy_folder``."""
     prepare_model(inspect_folder(str(folder)), expert_format, str(copy_folder))
     kind = PlanKind.EIGHT_BIT if expert_format is WeightFormat.Q8_G32 else PlanKind.FOUR_BIT
     return msgspec.structs.replace(
-        exact_plan(folder, context_tokens=context_tokens),
+        exact_plan(folder, num_slots, context_tokens),
         kind=kind,
         store_folder=str(copy_folder),
         expert_format=expert_format,

@@ -98,3 +98,56 @@ def test_files_that_cannot_all_be_opened_leave_none_open(
         WeightFiles([path, str(tmp_path)])
     assert caught.value.code is ErrorCode.FILE_INVALID
     assert len(closed) == 2
+
+
+def replace_and_empty(path: str, *, new_data: bytes = DATA, is_touched: bool = False) -> None:
+    """Put another file at the place of one that is open, and take all away from the open one."""
+    place = Path(path)
+    times = place.stat()
+    old = place.rename(place.with_suffix(".old"))
+    place.write_bytes(new_data)
+    os.utime(place, ns=(times.st_atime_ns, times.st_mtime_ns + is_touched))
+    os.truncate(old, 0)
+
+
+@pytest.mark.parametrize("prefers_direct", [True, False])
+def test_read_that_fails_is_tried_again_with_the_same_file_opened_anew(
+    path: str, prefers_direct: bool
+) -> None:
+    opened = WeightFiles([path], prefers_direct=prefers_direct)
+    was_direct = opened.is_direct
+    num_open = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+    for _ in range(3):
+        replace_and_empty(path)
+        assert read(opened, path, 5, [10]) == DATA[5:15]
+    assert opened.is_direct == was_direct
+    if num_open:
+        assert len(os.listdir("/proc/self/fd")) == num_open
+    opened.close()
+
+
+@pytest.mark.parametrize("change", ["absent", "longer", "younger", "a folder"])
+def test_file_that_failed_is_not_exchanged_for_another_one(path: str, change: str) -> None:
+    opened = WeightFiles([path])
+    longer = DATA * 2 if change == "longer" else DATA
+    replace_and_empty(path, new_data=longer, is_touched=change == "younger")
+    if change in {"absent", "a folder"}:
+        Path(path).unlink()
+    if change == "a folder":
+        Path(path).mkdir()
+    for _ in range(2):
+        with pytest.raises(LarderError, match="ends before"):
+            read(opened, path, 5, [10])
+    opened.close()
+
+
+def test_file_without_positioned_reads_stays_as_it_was_opened(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_HAS_POSITIONED_READS", False)
+    opened = WeightFiles([path], prefers_direct=False)
+    replace_and_empty(path)
+    for _ in range(2):
+        with pytest.raises(LarderError, match="ends before"):
+            read(opened, path, 5, [10])
+    opened.close()

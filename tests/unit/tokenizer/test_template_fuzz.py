@@ -168,7 +168,7 @@ pieces = st.recursive(
 @hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.too_slow])
 def test_template_made_at_random_gives_a_text_or_a_refusal(source: str) -> None:
     messages = [{"role": "user", "content": "hello"}]
-    begun_s = time.monotonic()
+    begun_s = time.process_time()
     shown, code = "", None
     try:
         template = ChatTemplate("{% set n = namespace(x='ab') %}" + source, {"eos_token": "</s>"})
@@ -179,4 +179,4 @@ def test_template_made_at_random_gives_a_text_or_a_refusal(source: str) -> None:
     assert not any(inside in shown for inside in _INSIDE), shown
     assert messages == [{"role": "user", "content": "hello"}]
     assert len(shown) <= bounded.MAX_STEPS * bounded.CHARACTERS_PER_STEP
-    assert time.monotonic() - begun_s < 6 * bounded.MAX_SECONDS
+    assert time.process_time() - begun_s < 6 * bounded.MAX_SECONDS
