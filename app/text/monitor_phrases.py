@@ -267,6 +267,11 @@ def _note_text(note: RuntimeNote) -> str:
             "Triton is not at hand, so the graphics card unpacks weights before each use, which"
             " moves several times the bytes. Installing it beside torch changes that."
         )
+    if note.code is NoteCode.CARD_STARTS_PIECES:
+        return tr(
+            "Starting a layer's fixed part as one does not work on this graphics card, so its"
+            " pieces are started one by one: slower, and the same answers."
+        )
     if note.code is NoteCode.CARD_FULL:
         return tr(
             "The graphics card had less memory than thought: its budget is {new} now, before {old}"

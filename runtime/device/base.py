@@ -5,6 +5,7 @@ from typing import Protocol, TypeVar
 
 import torch
 
+from runtime.device.graphs import GraphRecorder
 from runtime.memory.ledger import Ledger
 from runtime.protocol.plan import MemoryPart
 
@@ -95,6 +96,10 @@ class Device(Protocol):
     @property
     def free_bytes(self) -> int | None:
         """What nobody holds of the whole device's memory now, None where that is not told."""
+
+    @property
+    def recorder(self) -> GraphRecorder | None:
+        """What records launches to start them as one, None where nothing can."""
 
     def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> DeviceArena:
         """Return an arena with so many slots; raises like ``DeviceArena.add``."""

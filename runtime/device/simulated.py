@@ -67,6 +67,7 @@ class SimulatedDevice:
 
     is_simulated = True
     free_bytes = None
+    recorder = None
     torch_device = torch.device("cpu")
 
     def __init__(

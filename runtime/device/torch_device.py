@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import torch
 
+from runtime.device.graphs import recorder_of
 from runtime.device.link import Link, LinkEvent
 from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
@@ -106,6 +107,7 @@ class TorchDevice:
         self._halves = [_staging(half_bytes, is_locked=self._is_cuda) for _ in range(2)]
         self._turn = 0
         self._copies = _new_stream(self.torch_device) if self._is_cuda else None
+        self.recorder = recorder_of(self.torch_device)
         self._left: list[torch.cuda.Event | None] = [None, None]
         self._link = Link(self._move_piece, half_bytes, self._end_copy)
         self._arenas: list[TorchArena] = []

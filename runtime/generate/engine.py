@@ -21,6 +21,7 @@ from runtime.generate.loading import LoadedParts, Tools, load_parts
 from runtime.generate.notes import (
     budget_note,
     card_full_note,
+    card_starts_pieces_note,
     card_unpacks_note,
     loaded_note,
     pressure_note,
@@ -38,6 +39,7 @@ from runtime.hardware.power import EnergyMeter
 from runtime.hardware.strain import StrainMeter
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_device_kernels, choose_kernels
+from runtime.kernels.layer_graphs import LayerGraphs
 from runtime.kernels.reference import ReferenceKernels
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
@@ -96,6 +98,8 @@ class TieredEngine:
         self._instruments = Instruments(self._counters, clock, self._resident_bytes, EnergyMeter())
         self._parts: LoadedParts | None = None
         self._guard: CardGuard | None = None
+        self._told_of: LayerGraphs | None = None
+        """The recordings that failed and whose failure was told."""
         self._model: LoadedModel | None = None
         self._sampler: Sampler | None = None
 
@@ -224,6 +228,10 @@ class TieredEngine:
         self._topics.look()
         if self._guard is not None:
             self._guard.look()
+        graphs = self._loaded().home.graphs
+        if graphs is not None and graphs.failure is not None and graphs is not self._told_of:
+            self._told_of = graphs
+            self._notes.put(card_starts_pieces_note())
         self._loaded().experts.begin_step()
 
     def _change(self, plan: PlacementPlan) -> LoadedModel:

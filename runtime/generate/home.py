@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from runtime.device.base import Device
 from runtime.generate.kv_cache import KvCache
 from runtime.kernels.base import Kernels
+from runtime.kernels.layer_graphs import LayerGraphs
 from runtime.kernels.matrix import Matrix
 from runtime.kernels.tiered import TieredKernels
 from runtime.memory.ledger import Ledger
@@ -47,6 +48,8 @@ class Home:
         self._context_tokens = context_tokens
         self._resources = contextlib.ExitStack()
         self._chunk_tokens = 0
+        self.graphs: LayerGraphs | None = None
+        """Recordings of what every token computes alike, where the device has such."""
         with contextlib.ExitStack() as stack:
             if device is not None:
                 stack.callback(device.close)
@@ -86,13 +89,18 @@ class Home:
         device = self.device
         if device is None:
             return build_model(self._spec, kernels, self._dense, experts, self._context_tokens)
+        tiered = TieredKernels(kernels, device, counters)
+        if device.recorder is not None:
+            self.graphs = LayerGraphs(tiered, device, device.recorder)
+            self._resources.callback(self.graphs.close)
         return build_model(
             self._spec,
-            TieredKernels(kernels, device, counters),
+            tiered,
             self._dense,
             experts,
             self._context_tokens,
             device.torch_device,
+            self.graphs,
         )
 
     def matrices(self) -> Mapping[str, Matrix]:

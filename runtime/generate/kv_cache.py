@@ -111,7 +111,7 @@ class KvCache:
         num_pages = -(-needed // KV_PAGE_TOKENS)
         for page in range(len(self.layers[0].keys), num_pages):
             for layer, pages in enumerate(self.layers):
-                pages.extend([self._page(self._homes[layer], page)])
+                pages.extend([self._page(layer, page)])
 
     @property
     def ram_layers(self) -> tuple[int, ...]:
@@ -162,6 +162,7 @@ class KvCache:
         """Give the memory back; may be called twice."""
         for pages in self.layers:
             pages.truncate(0)
+            pages.whole = None
         self._token_ids.clear()
         self._close_arenas()
 
@@ -187,16 +188,35 @@ class KvCache:
             arena.close()
 
     def _arena(self, home: "_Home", *, is_here: bool) -> Arena | DeviceArena:
-        """Return the arena of a layer, or of all that share one: in RAM, or on the device."""
+        """Return the arena of a layer, or of all that share one: in RAM, or on the device.
+
+        There a layer lies in one piece, all keys before all values, and begins with zeros: what is
+        masked out must be a number.
+        """
         num_slots = home.num_layers * self._num_pages
         if is_here or self._device is None:
             return Arena(self._ledger, MemoryPart.KV_CACHE, num_slots, home.page_bytes)
-        return self._device.arena(MemoryPart.KV_CACHE, num_slots, home.page_bytes)
+        arena = self._device.arena(MemoryPart.KV_CACHE, 1, num_slots * home.page_bytes)
+        arena.tensor(0).zero_()
+        return arena
 
     def _no_pages(self, home: "_Home", *, is_here: bool) -> KvPages:
         """Return the pages of a layer before it has any."""
         where = CPU if is_here or self._device is None else self._device.device
-        return KvPages(KV_PAGE_TOKENS, home.shape.num_heads, home.shape.head_dim, where)
+        pages = KvPages(KV_PAGE_TOKENS, home.shape.num_heads, home.shape.head_dim, where)
+        if where != CPU:
+            pages.whole = self._whole(home)
+        return pages
+
+    def _whole(self, home: "_Home") -> tuple[torch.Tensor, torch.Tensor]:
+        """Return keys and values of all positions of a layer on the device."""
+        shape = (self._num_pages * KV_PAGE_TOKENS, home.shape.num_heads, home.shape.head_dim)
+        length = math.prod(shape)
+        numbers = self._arenas[home.arena].tensor(0).view(torch.float32)
+        keys = numbers[:length].view(shape)
+        if home.shape.is_shared:
+            return keys, keys
+        return keys, numbers[length : 2 * length].view(shape)
 
     def _move(self, layer: int, *, is_here: bool) -> None:
         """Move a layer to RAM, or to the device over its link."""
@@ -204,18 +224,29 @@ class KvCache:
         left = self._arenas[home.arena]
         self._arenas[home.arena] = self._arena(home, is_here=is_here)
         after = self.layers[layer] = self._no_pages(home, is_here=is_here)
-        after.extend([self._page(home, page) for page in range(len(before.keys))])
+        after.extend([self._page(layer, page) for page in range(len(before.keys))])
         for page in range(len(before.keys)):
-            source, target = left.tensor(page), self._arenas[home.arena].tensor(page)
-            if is_here or self._device is None:
-                target.copy_(source)
-            else:
-                self._device.copy(source, target).wait()
+            self._copy(before.keys[page], after.keys[page], is_here=is_here)
+            if not home.shape.is_shared:
+                self._copy(before.values[page], after.values[page], is_here=is_here)
         before.truncate(0)
+        before.whole = None
         left.close()
 
-    def _page(self, home: "_Home", page: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def _copy(self, source: torch.Tensor, target: torch.Tensor, *, is_here: bool) -> None:
+        """Copy a page to RAM, or to the device over its link."""
+        if is_here or self._device is None:
+            target.copy_(source)
+        else:
+            bytes_of = (source.view(torch.uint8).view(-1), target.view(torch.uint8).view(-1))
+            self._device.copy(*bytes_of).wait()
+
+    def _page(self, layer: int, page: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Return keys and values of a page of a layer."""
+        home, whole = self._homes[layer], self.layers[layer].whole
+        if whole is not None:
+            here = slice(page * KV_PAGE_TOKENS, (page + 1) * KV_PAGE_TOKENS)
+            return whole[0][here], whole[1][here]
         shape = (KV_PAGE_TOKENS, home.shape.num_heads, home.shape.head_dim)
         length = math.prod(shape)
         slot = page * home.num_layers + home.place

@@ -20,6 +20,11 @@ def card_unpacks_note() -> RuntimeNote:
     return RuntimeNote(code=NoteCode.CARD_UNPACKS)
 
 
+def card_starts_pieces_note() -> RuntimeNote:
+    """Return the note that layers are not started as one on the card."""
+    return RuntimeNote(code=NoteCode.CARD_STARTS_PIECES)
+
+
 def card_full_note(old_bytes: int, new_bytes: int) -> RuntimeNote:
     """Return the note that the card's budget was lowered, since the card was full."""
     return RuntimeNote(

@@ -1,7 +1,7 @@
 """What every set of kernels offers to the models."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, Self
 
 import torch
@@ -68,6 +68,11 @@ class HeadRows:
     first: int
     end: int
     is_transposed: bool
+
+
+FixedWork = Callable[[torch.Tensor, int, KvPages], Sequence[torch.Tensor]]
+"""What every token computes alike of a layer: takes the stream, which it changes, the position and
+the layer's pages; returns what the rest of the layer needs."""
 
 
 class Kernels(Protocol):

@@ -24,6 +24,8 @@ class KvPages:
         self, page_tokens: int, num_kv_heads: int, head_dim: int, device: str = CPU
     ) -> None:
         self.device = device
+        self.whole: tuple[torch.Tensor, torch.Tensor] | None = None
+        """Keys and values of all positions there will ever be, where they lie in one piece."""
         self.page_tokens = page_tokens
         self.num_kv_heads = num_kv_heads
         self.head_dim = head_dim
@@ -52,11 +54,18 @@ class KvPages:
             self.value_addresses.append(values.data_ptr())
 
     def gather(self, first: int, end: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return keys and values of positions from ``first`` up to ``end``, copied together."""
+        """Return keys and values of positions from ``first`` up to ``end``, perhaps copied."""
+        if self.whole is not None:
+            return self.whole[0][first:end], self.whole[1][first:end]
         begin, last = first // self.page_tokens, -(-end // self.page_tokens)
         here = slice(first - begin * self.page_tokens, end - begin * self.page_tokens)
         keys = torch.cat(self.keys[begin:last])[here]
         return keys, torch.cat(self.values[begin:last])[here]
+
+    def in_one_piece(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return keys and values ``[positions, num_kv_heads, head_dim]``, which must lie so."""
+        assert self.whole is not None, "these pages lie apart"
+        return self.whole
 
     def truncate(self, num_pages: int) -> None:
         """Drop all pages from number ``num_pages`` on."""

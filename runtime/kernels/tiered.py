@@ -1,16 +1,18 @@
 """Kernels of a model whose dense part lies on a device and whose experts lie here and there."""
 
+import contextlib
 import dataclasses
 import functools
 import itertools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
 from runtime.device.base import Device
 from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, HeadRows, Kernels, RopeTables
 from runtime.kernels.dispatch import choose_device_kernels
+from runtime.kernels.fixed import FixedPlace
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import CPU, Matrix, Slot
 from runtime.kernels.passing import PassingExperts
@@ -60,6 +62,7 @@ class TieredKernels:
         self._kernels = host if device.is_simulated else choose_device_kernels(device.torch_device)
         self._counters = counters
         self._clock = clock
+        self._place: FixedPlace | None = None
 
     @property
     def name(self) -> str:
@@ -71,6 +74,15 @@ class TieredKernels:
     def is_row_invariant(self) -> bool:
         """Whether a row's bits are independent of the rows that share its call."""
         return self._kernels.is_row_invariant
+
+    @contextlib.contextmanager
+    def at(self, place: FixedPlace) -> Iterator[None]:
+        """Let one token's positional work take its place from a tensor; positions are not read."""
+        self._place = place
+        try:
+            yield
+        finally:
+            self._place = None
 
     def experts(
         self,
@@ -184,6 +196,10 @@ class TieredKernels:
 
     def rope(self, x: torch.Tensor, start_position: int, tables: RopeTables) -> None:
         """Turn ``x[n, heads, head_dim]`` in place; row ``i`` is at ``start_position + i``."""
+        place = self._place
+        if place is not None:
+            self._device.launch(lambda: place.rope(self._kernels, x, tables))
+            return
         self._device.launch(lambda: self._kernels.rope(x, start_position, tables))
 
     def route(
@@ -206,6 +222,10 @@ class TieredKernels:
         """Write ``keys`` and ``values`` ``[n, num_kv_heads, head_dim]`` from a position on."""
         if pages.device == CPU:
             self._host.store_kv(pages, start_position, self._here(keys), self._here(values))
+            return
+        place = self._place
+        if place is not None:
+            self._device.launch(lambda: place.store(pages, keys, values))
             return
         self._device.launch(lambda: self._kernels.store_kv(pages, start_position, keys, values))
 
@@ -232,6 +252,11 @@ class TieredKernels:
             )
             self._counters.compute_s += self._clock() - started_s
             return self._device.send(mixed)
+        place = self._place
+        if place is not None:
+            return self._device.launch(
+                lambda: place.attention(q, pages, scale=scale, window=window, sinks=sinks)
+            )
         return self._device.launch(
             lambda: self._kernels.attention(
                 q, pages, start_position, scale=scale, window=window, sinks=sinks

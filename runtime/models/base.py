@@ -6,7 +6,7 @@ from typing import Protocol
 
 import torch
 
-from runtime.kernels.base import Kernels, RopeTables
+from runtime.kernels.base import FixedWork, Kernels, RopeTables
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
 from runtime.spec.model import ModelSpec
@@ -78,6 +78,8 @@ class Parts:
     """The tables of each kind of rotary positions in the spec."""
     routers: dict[int, Routes] = dataclasses.field(default_factory=dict)
     """The routers of the layers that are built so far, by layer."""
+    runner: "FixedRunner | None" = None
+    """Runs the fixed part of layers; None: piece by piece."""
 
 
 class AttentionBlock(Protocol):
@@ -95,6 +97,24 @@ class FeedForward(Protocol):
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Return the block's output for rows ``x``."""
+
+    def fixed(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
+        """Return what every token computes alike, which weights it uses not being chosen yet."""
+
+    def rest(self, x: torch.Tensor, fixed: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return the block's output, given what ``fixed`` returned of the same rows."""
+
+
+class FixedRunner(Protocol):
+    """Runs the fixed part of layers in another way than piece by piece.
+
+    Threads: used by the engine thread.
+    """
+
+    def run(
+        self, layer: int, work: FixedWork, x: torch.Tensor, position: int, pages: KvPages
+    ) -> tuple[torch.Tensor, Sequence[torch.Tensor]] | None:
+        """Return the stream and what ``work`` returns, None where the caller is to run it."""
 
 
 class Layer(Protocol):

@@ -9,7 +9,14 @@ from runtime.kernels.base import Kernels
 from runtime.kernels.composition import in_even_rows
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix
-from runtime.models.base import AfterLayer, AttentionBlock, FeedForward, Layer, Parts
+from runtime.models.base import (
+    AfterLayer,
+    AttentionBlock,
+    FeedForward,
+    FixedRunner,
+    Layer,
+    Parts,
+)
 from runtime.models.norms import Norm, norm
 from runtime.spec.blocks import Scales
 
@@ -30,12 +37,27 @@ class DecoderLayer:
     feed_forward_norm: Norm
     feed_forward: FeedForward
     residual_scale: float = 1.0
+    index: int = 0
+    runner: FixedRunner | None = None
 
     def __call__(self, x: torch.Tensor, start_position: int, pages: KvPages) -> torch.Tensor:
-        """Return the stream after this layer, which is ``x`` itself."""
+        """Return the stream after this layer, which may be ``x`` itself."""
+        done = None
+        if self.runner is not None:
+            done = self.runner.run(self.index, self.fixed, x, start_position, pages)
+        if done is not None:
+            x, (hidden, *chosen) = done
+            self._add(x, self.feed_forward.rest(hidden, chosen))
+            return x
         self._add(x, self.attention(self.attention_norm(x), start_position, pages))
         self._add(x, self.feed_forward(self.feed_forward_norm(x)))
         return x
+
+    def fixed(self, x: torch.Tensor, start_position: int, pages: KvPages) -> Sequence[torch.Tensor]:
+        """Compute up to the choice of experts; return the rows they get, and the choice."""
+        self._add(x, self.attention(self.attention_norm(x), start_position, pages))
+        hidden = self.feed_forward_norm(x)
+        return (hidden, *self.feed_forward.fixed(hidden))
 
     def _add(self, x: torch.Tensor, given: torch.Tensor) -> None:
         if self.residual_scale != 1.0:

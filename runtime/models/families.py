@@ -26,7 +26,7 @@ from runtime.models import (
     qwen3,
     qwen3_moe,
 )
-from runtime.models.base import DenseWeights, ExpertSource, Parts
+from runtime.models.base import DenseWeights, ExpertSource, FixedRunner, Parts
 from runtime.models.decoder import Decoder
 from runtime.models.rope import rope_tables
 from runtime.protocol.errors import ErrorCode
@@ -63,10 +63,12 @@ def build_model(
     experts: ExpertSource,
     context_tokens: int,
     torch_device: torch.device | None = None,
+    runner: FixedRunner | None = None,
 ) -> Decoder:
     """Return the model of a spec for up to ``context_tokens`` positions.
 
-    ``torch_device`` is where the dense weights lie, if not in RAM.
+    ``torch_device`` is where the dense weights lie, if not in RAM; ``runner`` runs the fixed part
+    of layers there.
     """
     build = FAMILIES.get(spec.model_type)
     if build is None:
@@ -76,7 +78,8 @@ def build_model(
             supported=", ".join(sorted(FAMILIES)),
         )
     ropes = _ropes(spec, context_tokens, torch_device)
-    return build(Parts(spec, kernels, _NamedWeights(weights, spec.naming), experts, ropes))
+    names = _NamedWeights(weights, spec.naming)
+    return build(Parts(spec, kernels, names, experts, ropes, runner=runner))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -45,6 +45,15 @@ class DenseBlock:
         matrices = self._matrices
         return self._kernels.gated(x, matrices.gate, matrices.up, matrices.down, self._activation)
 
+    def fixed(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
+        """Return the block's output: nothing of it is chosen."""
+        return (self(x),)
+
+    def rest(self, x: torch.Tensor, fixed: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return what was computed."""
+        del x
+        return fixed[0]
+
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class SharedExpert:
@@ -133,15 +142,38 @@ class MoeBlock:
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Return the block's output for rows ``x``."""
         out = self.routed(x, *self._router(x))
-        shared = self._shared
-        if shared is not None:
-            kernels, matrices = self._kernels, shared.matrices
-            result = kernels.gated(x, matrices.gate, matrices.up, matrices.down, self._activation)
-            if shared.gate is None:
-                out += result
-            else:
-                kernels.add_gated(out, result, kernels.linear(x, shared.gate))
+        self._add_shared(out, self._of_shared(x))
         return out
+
+    def fixed(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
+        """Return ids and weights of the chosen experts, and what the shared one gives."""
+        return (*self._router(x), *self._of_shared(x))
+
+    def rest(self, x: torch.Tensor, fixed: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return the block's output for rows ``x``, given what is fixed of them."""
+        ids, weights, *shared = fixed
+        out = self.routed(x, ids, weights)
+        self._add_shared(out, shared)
+        return out
+
+    def _of_shared(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
+        """Return what the shared expert gives, and what its router says where it has one."""
+        shared = self._shared
+        if shared is None:
+            return ()
+        kernels, matrices = self._kernels, shared.matrices
+        result = kernels.gated(x, matrices.gate, matrices.up, matrices.down, self._activation)
+        return (result,) if shared.gate is None else (result, kernels.linear(x, shared.gate))
+
+    def _add_shared(self, out: torch.Tensor, shared: Sequence[torch.Tensor]) -> None:
+        """Add what the shared expert gives."""
+        match shared:
+            case [result, logits]:
+                self._kernels.add_gated(out, result, logits)
+            case [result]:
+                out += result
+            case _:
+                pass
 
     def routed(self, x: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Return what the chosen experts give for rows ``x``."""

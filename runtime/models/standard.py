@@ -25,6 +25,8 @@ def standard_decoder(parts: Parts, make_feed_forward: MakeFeedForward) -> Decode
                 norm(parts, f"{prefix}.post_attention_layernorm"),
                 make_feed_forward(parts, index, prefix),
                 residual_scale=parts.spec.scales.residual,
+                index=index,
+                runner=parts.runner,
             )
         )
     return Decoder(parts.kernels, decoder_ends(parts), layers)

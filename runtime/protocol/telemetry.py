@@ -32,6 +32,8 @@ class NoteCode(enum.StrEnum):
     """Parameters ``tier``, ``old_bytes``, ``new_bytes``."""
     CARD_UNPACKS = "card_unpacks"
     """The card has no kernels for packed weights: Triton is not installed, or is no use there."""
+    CARD_STARTS_PIECES = "card_starts_pieces"
+    """A layer's fixed part could not be recorded on the card, or came to something else."""
     CARD_FULL = "card_full"
     """Parameters ``old_bytes``, ``new_bytes``: the card had less memory than its budget, which was
     lowered."""

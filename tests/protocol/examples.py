@@ -315,6 +315,7 @@ _SAMPLE = TelemetrySample(
     notes=[
         RuntimeNote(code=NoteCode.EXPERTS_LOADED, parameters={"num_experts": 2, "seconds": 0.5}),
         RuntimeNote(code=NoteCode.CARD_UNPACKS),
+        RuntimeNote(code=NoteCode.CARD_STARTS_PIECES),
         RuntimeNote(code=NoteCode.CARD_FULL, parameters={"old_bytes": 9, "new_bytes": 5}),
         RuntimeNote(
             code=NoteCode.DRIVE_STALLED,

@@ -137,6 +137,13 @@ def test_token_time_is_split_in_order() -> None:
             ),
         ),
         (
+            RuntimeNote(code=NoteCode.CARD_STARTS_PIECES),
+            (
+                "Starting a layer's fixed part as one does not work on this graphics card, so its"
+                " pieces are started one by one: slower, and the same answers."
+            ),
+        ),
+        (
             RuntimeNote(
                 code=NoteCode.CARD_FULL, parameters={"old_bytes": 2 << 30, "new_bytes": 1 << 30}
             ),
