@@ -11,6 +11,7 @@ import argparse
 import dataclasses
 import itertools
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 from card_answers import answers
+from card_fixed import fixed_costs
+from card_peer import peers
 from model_shapes import QWEN3_30B, SHAPES, RandomWeights, Shape, random_record
 from reporting import machine
 
@@ -31,6 +34,7 @@ from runtime.generate.kv_cache import KvCache  # noqa: E402
 from runtime.kernels.activations import GROUPED  # noqa: E402
 from runtime.kernels.base import PLAIN_STYLE, Kernels  # noqa: E402
 from runtime.kernels.dispatch import choose_device_kernels, choose_kernels  # noqa: E402
+from runtime.kernels.layer_graphs import LayerGraphs  # noqa: E402
 from runtime.kernels.matrix import Matrix, Slot  # noqa: E402
 from runtime.kernels.tiered import TieredKernels  # noqa: E402
 from runtime.memory.ledger import Ledger  # noqa: E402
@@ -47,8 +51,9 @@ from runtime.telemetry.expert_tally import ExpertTally  # noqa: E402
 from runtime.telemetry.recorder import Counters  # noqa: E402
 
 CARD = "cuda:0"
-DEMO = ROOT / "build" / "demo" / "larder-demo"
-"""Where it was built, its answers are compared too."""
+DEMO_VARIABLE = "LARDER_DEMO"
+DEMO = Path(os.environ.get(DEMO_VARIABLE) or ROOT / "build" / "demo" / "larder-demo")
+"""Its answers are compared too, where it was built or brought along."""
 STAND_IN = "torch-cpu"
 FORMAT = WeightFormat.Q4_G32
 TINY = Shape(64, 32, 8, 2, 4, 2, 16, num_layers=2, vocabulary=96)
@@ -62,6 +67,8 @@ PART_S = 35.0
 a token, and fewer are compared."""
 DECODE_S = 12.0
 """So long the decoding at one budget may take, for the same reason."""
+PEER_BY_S = 230.0
+"""After so long the peer is left out, so that everything ends within six minutes."""
 ROOM_BYTES = 1 << 40
 """A budget that nothing reaches: what a card holds is bounded by what is asked for here."""
 Row = dict[str, Any]
@@ -268,7 +275,16 @@ class SyntheticModel:
             self.experts,
             CONTEXT_TOKENS,
             there,
+            self._graphs(kernels, device),
         )
+
+    @staticmethod
+    def _graphs(kernels: Kernels, device: TorchDevice | None) -> LayerGraphs | None:
+        """Return what records layers, where the device can."""
+        if device is None or device.recorder is None:
+            return None
+        assert isinstance(kernels, TieredKernels)
+        return LayerGraphs(kernels, device, device.recorder)
 
     def logits(self, token: int) -> torch.Tensor:
         """Put one token through the model; return what it expects next."""
@@ -352,9 +368,11 @@ def measure(
     device: TorchDevice, effort: Effort, model: Path | None = None, card: str = CARD
 ) -> dict[str, Any]:
     """Return everything; of a whole model too, if there is one, with a card of that id."""
+    began_s = time.perf_counter()
     copied = list(copies(device, effort))
     memory_per_s = 1e9 * copied[-1]["gb_per_s"]
     computed = list(kernels_of(device, effort, memory_per_s))
+    fixed = list(fixed_costs(device, effort.model, effort.rounds, CONTEXT_TOKENS, OnDevice))
     speeds, agreement = decoding(device, effort)
     return {
         "card": device.name,
@@ -362,10 +380,27 @@ def measure(
         "machine": machine(),
         "copies": copied,
         "kernels": computed,
+        "fixed": fixed,
         "synthetic": speeds,
         "agreement": agreement,
-        "answers": [] if model is None else list(answers(model, card, PARTS, effort.tokens)),
+        "answers": list(_answers(model, card, effort)),
+        "peer": list(_peer(effort, speeds, time.perf_counter() - began_s)),
     }
+
+
+def _answers(model: Path | None, card: str, effort: Effort) -> Iterator[Row]:
+    """Yield answers of a whole model at three budgets, or one line that says why there are none."""
+    if model is None:
+        why = f"not built here; {DEMO_VARIABLE} names its folder elsewhere"
+        return iter([{"what": "the demo end to end", "not_compared": why}])
+    return answers(model, card, PARTS, effort.tokens)
+
+
+def _peer(effort: Effort, speeds: Sequence[Row], passed_s: float) -> Iterator[Row]:
+    """Yield the peer beside ours, if there is time left for it."""
+    if passed_s > PEER_BY_S:
+        return iter([{"what": "llama.cpp", "not_compared": f"{passed_s:.0f} s have passed"}])
+    return peers(effort.model, PARTS, speeds, effort.tokens)
 
 
 def main() -> None:
@@ -380,7 +415,7 @@ def main() -> None:
     has_demo = own is None and DEMO.is_dir()
     found = measure(device, QUICK if options.quick else WHOLE, DEMO if has_demo else None)
     device.close()
-    for part in ("copies", "kernels", "synthetic", "agreement", "answers"):
+    for part in ("copies", "kernels", "fixed", "synthetic", "agreement", "answers", "peer"):
         for line in found[part]:
             figures = "  ".join(
                 f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"

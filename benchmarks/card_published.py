@@ -80,7 +80,7 @@ def rate_of(hits: float, uploads: float, costs: LayerCosts) -> float:
     misses counts: their share is that of look-ups that miss independently.
     """
     misses = np.arange(TOP_K + 1)
-    shares = np.array([_binomial(number, 1 - hits) for number in misses])
+    shares = np.array([_binomial(number, 1 - hits) for number in range(TOP_K + 1)])
     layer_s = float((shares * costs.split(TOP_K - misses, misses)).sum())
     return 1 / (LAYERS * layer_s + costs.token_s + uploads * costs.begin_s)
 

@@ -190,9 +190,16 @@ class PeerProcess(AskedProcess):
         *,
         is_watched: bool = False,
         context_tokens: int = 1024,
+        gpu_layers: int = 0,
+        cpu_experts: int = 0,
     ) -> str:
-        """Load a model; return what the peer says of this processor. Watched ones can be routed."""
+        """Load a model; return what the peer says of this processor. Watched ones can be routed.
+
+        So many layers lie on a card; of these the first ``cpu_experts`` leave their experts in RAM.
+        """
         answer = self.ask(
+            gpu_layers=gpu_layers,
+            cpu_experts=cpu_experts,
             watched=is_watched,
             context=context_tokens,
             load=str(path),

@@ -5,6 +5,8 @@ a JSON object; each answer is one line of JSON:
 
     {"load": path, "repack": bool, "flash": bool, "threads": n, "ubatch": n,
      "context": n}                                                          -> {"info": ...}
+       further, on a card: "gpu_layers": n, and "cpu_experts": n, the first layers whose experts
+       stay in RAM although the layers lie on the card
     {"prompt": [ids]}                 a whole prompt from nothing               -> {"seconds": s}
     {"decode": n, "first": id}        n tokens one by one, the likeliest each   -> {"seconds": s}
     {"feed": [ids], "goes_on": bool}  these tokens one by one                   -> {"seconds": s}
@@ -48,6 +50,25 @@ class _Tensor(ctypes.Structure):
     )
 
 
+class _Override(ctypes.Structure):
+    """Where tensors lie whose names a pattern finds."""
+
+    _fields_ = (("pattern", ctypes.c_char_p), ("buffer_type", ctypes.c_void_p))
+
+
+def _experts_in_ram(num_layers: int) -> Any:  # noqa: ANN401 - an array of ctypes
+    """Return that the experts of the first layers lie in RAM; the end is marked by nothing."""
+    overrides = (_Override * (num_layers + 1))()
+    if num_layers:
+        library = importlib.import_module("llama_cpp._ggml").libggml
+        library.ggml_backend_cpu_buffer_type.restype = ctypes.c_void_p
+        buffer_type = library.ggml_backend_cpu_buffer_type()
+        for layer in range(num_layers):
+            pattern = f"blk\\.{layer}\\.ffn_(up|down|gate)_exps".encode()
+            overrides[layer] = _Override(pattern, buffer_type)
+    return overrides
+
+
 class Choices:
     """Sees every tensor that is computed and keeps the experts that routers chose."""
 
@@ -79,18 +100,29 @@ class Peer:
         self._loaded: tuple[object, ...] = ()
         self._num_vocabulary = 0
         self._num_batch = 0
+        self._overrides: Any = None
+        """Read by the library while a model is loaded."""
         self._choices = Choices()
         self._watch = library.ggml_backend_sched_eval_callback(self._choices)
 
     def load(self, wish: dict[str, Any]) -> dict[str, Any]:
         """Make a context with the settings asked for, on the model that is loaded if it fits."""
         library = self._library
-        wanted = (wish["load"], bool(wish["repack"]))
+        wanted = (
+            wish["load"],
+            bool(wish["repack"]),
+            wish.get("gpu_layers", 0),
+            wish.get("cpu_experts", 0),
+        )
         if wanted != self._loaded:
             self.close()
             parameters = library.llama_model_default_params()
             parameters.use_mmap = True
             parameters.use_extra_bufts = wanted[1]
+            parameters.n_gpu_layers = wanted[2]
+            self._overrides = _experts_in_ram(wanted[3])
+            if wanted[3]:
+                parameters.tensor_buft_overrides = ctypes.cast(self._overrides, ctypes.c_void_p)
             self._model = library.llama_model_load_from_file(wish["load"].encode(), parameters)
             if not self._model:
                 return {"error": "the model could not be loaded"}

@@ -10,9 +10,12 @@ from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, HeadRows, RopeTables
 from runtime.kernels.formats import unpack
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
-from runtime.kernels.tensor_formats import unpack_tensor
+from runtime.kernels.tensor_formats import PLAIN_TYPES, unpack_tensor
 from runtime.spec.blocks import SILU, Activation, Routing
 from runtime.spec.tensors import ExpertLayout
+
+PIECE_NUMBERS = 1 << 26
+"""A matrix of more plain numbers is widened in pieces, so that 256 MiB of room are enough."""
 
 
 class ReferenceKernels:
@@ -30,7 +33,12 @@ class ReferenceKernels:
         self, x: torch.Tensor, matrix: Matrix, bias: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Return ``x[n, columns]`` times the matrix transposed, plus the bias: ``[n, rows]``."""
-        return torch.nn.functional.linear(as_input(matrix.format, x), weights_of(matrix), bias)
+        stored = _stored(matrix)
+        if stored is None or stored.numel() <= PIECE_NUMBERS:
+            return torch.nn.functional.linear(as_input(matrix.format, x), weights_of(matrix), bias)
+        parts = torch.split(stored, max(1, PIECE_NUMBERS // matrix.columns))
+        result = torch.cat([torch.nn.functional.linear(x, part.float()) for part in parts], dim=1)
+        return result if bias is None else result + bias
 
     def gated(
         self,
@@ -145,12 +153,22 @@ class ReferenceKernels:
 
     def embed(self, matrix: Matrix, ids: torch.Tensor) -> torch.Tensor:
         """Return rows ``ids`` (int32 or int64 ``[n]``) of a matrix as f32 ``[n, columns]``."""
-        weights = weights_of(matrix)
-        return weights[ids.to(weights.device, torch.int64)]
+        weights = _stored(matrix)
+        if weights is None:
+            weights = weights_of(matrix)
+        return weights[ids.to(weights.device, torch.int64)].to(torch.float32)
 
     def add_gated(self, out: torch.Tensor, x: torch.Tensor, logits: torch.Tensor) -> None:
         """Add ``sigmoid(logits[n, 1]) * x[n, m]`` to ``out[n, m]``, in place."""
         out += torch.sigmoid(logits.reshape(-1, 1)) * x
+
+
+def _stored(matrix: Matrix) -> torch.Tensor | None:
+    """Return the numbers ``[rows, columns]`` of a plain tensor as they lie, None for others."""
+    plain = PLAIN_TYPES.get(matrix.format)
+    if plain is None or not isinstance(matrix.data, torch.Tensor):
+        return None
+    return matrix.data.view(plain).view(matrix.rows, matrix.columns)
 
 
 def weights_of(matrix: Matrix) -> torch.Tensor:

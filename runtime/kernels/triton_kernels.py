@@ -87,7 +87,10 @@ class TritonKernels(ReferenceKernels):
 
         Each token's experts are added in their order.
         """
-        if not self._trusts(layout[ExpertPart.GATE].format, x.device):
+        weight_format = layout[ExpertPart.GATE].format
+        # Of plain numbers nothing is unpacked: many rows are a library's work.
+        is_many = weight_format in PLAIN_FORMATS and len(x) > MAX_ROWS
+        if is_many or not self._trusts(weight_format, x.device):
             super().experts(x, layout, experts, ids, weights, out, style)
             return
         chosen: dict[int, list[tuple[int, int]]] = {}
@@ -149,8 +152,6 @@ class TritonKernels(ReferenceKernels):
 
     def _trusts(self, weight_format: WeightFormat, device: torch.device) -> bool:
         """Return whether a format is multiplied rightly on a device; it is tried once."""
-        if weight_format in PLAIN_FORMATS:
-            return False
         if weight_format not in self._is_trusted:
             self._is_trusted[weight_format] = self._agrees(weight_format, device)
         return self._is_trusted[weight_format]

@@ -15,6 +15,7 @@ from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
 
 _Q8, _Q4, _FP4, _Q4A, _Q6, _Q3, _Q2 = (tl.constexpr(number) for number in range(7))
+_BF16, _F16, _F32 = (tl.constexpr(number) for number in (2, 3, 4))
 KINDS = {
     WeightFormat.Q8_G32: 0,
     WeightFormat.Q4_G32: 1,
@@ -24,7 +25,9 @@ KINDS = {
     WeightFormat.Q3_G16: 5,
     WeightFormat.Q2_G16: 6,
 }
-"""The formats that are unpacked here; plain numbers are left to torch."""
+"""The formats whose groups are unpacked here."""
+PLAIN_KINDS = {WeightFormat.F32: 4, WeightFormat.F16: 3, WeightFormat.BF16: 2}
+"""Plain numbers: they are widened as they are read, instead of into a copy before each use."""
 _HEAD_BYTES = {3: 32, 4: 32, 5: 32, 6: 32}
 _SCALE_BYTES = {0: 16, 1: 16, 2: 8}
 _VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2}
@@ -60,14 +63,48 @@ def grouped_constants_of(weight_format: WeightFormat) -> dict[str, int]:
 def multiply_pairs(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
     """Return for each matrix its product with one row of ``x``: f32 ``[len(matrices), rows]``.
 
-    Matrices are of one shape and format out of ``KINDS`` and lie where ``x`` does; ``sources``
-    (int64, there too) says which row each takes. A matrix that comes several times in a row is
-    unpacked once for some rows of ``x`` together, if there are many of these.
+    Matrices are of one shape and format out of ``KINDS`` or ``PLAIN_KINDS`` and lie where ``x``
+    does; ``sources`` (int64, there too) says which row each takes. A packed matrix that comes
+    several times in a row is unpacked once for some rows of ``x`` together, if there are many.
     """
+    if matrices[0].format in PLAIN_KINDS:
+        return _multiply_plain(matrices, x, sources)
     counts = [len(list(same)) for _, same in itertools.groupby(m.address for m in matrices)]
     if len(matrices) > MANY * len(counts):
         return _multiply_groups(matrices, counts, x, sources)
     return _multiply_rows(matrices, x, sources)
+
+
+def plain_constants_of(weight_format: WeightFormat) -> dict[str, int]:
+    """Return what the program of plain numbers is compiled with."""
+    tile = {"num_rows": _ROW_TILE, "num_columns": _COLUMN_TILE}
+    return {"kind": PLAIN_KINDS[weight_format], **tile}
+
+
+def _multiply_plain(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
+    """Return the products of matrices of plain numbers with a row each."""
+    first = matrices[0]
+    out = torch.empty(len(matrices), first.rows, dtype=torch.float32, device=x.device)
+    grid = (len(matrices), triton.cdiv(first.rows, _ROW_TILE))
+    multiply_plain[grid](
+        _bases_of(matrices, x.device),
+        x,
+        sources,
+        out,
+        first.rows,
+        first.columns,
+        x.stride(0),
+        **plain_constants_of(first.format),
+    )
+    return out
+
+
+def _bases_of(matrices: list[Matrix], device: torch.device) -> torch.Tensor:
+    """Return where matrices begin; of one alone nothing crosses the link, so it can be recorded."""
+    address = matrices[0].address
+    if all(matrix.address == address for matrix in matrices):
+        return torch.full((len(matrices),), address, dtype=torch.int64, device=device)
+    return torch.tensor([each.address for each in matrices], dtype=torch.int64).to(device)
 
 
 def _multiply_groups(
@@ -104,13 +141,12 @@ def _multiply_rows(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tenso
     """Return the products of matrices with a row each."""
     first = matrices[0]
     constants = constants_of(first.format)
-    bases = torch.tensor([matrix.address for matrix in matrices], dtype=torch.int64)
     out = torch.empty(len(matrices), first.rows, dtype=torch.float32, device=x.device)
     num_groups = triton.cdiv(first.columns, GROUP_SIZE)
     block_bytes = constants["head_bytes"] + num_groups * constants["group_bytes"]
     grid = (len(matrices), triton.cdiv(first.rows, _ROW_TILE))
     multiply[grid](
-        bases.to(x.device),
+        _bases_of(matrices, x.device),
         x,
         sources,
         out,
@@ -160,6 +196,50 @@ def multiply(  # noqa: PLR0913, PLR0917 - a launch takes one flat list
         values = tl.load(x + source * x_stride + column, mask=column < columns, other=0.0)
         total += tl.sum(tl.where(is_here, weights, 0.0) * values[None, :], axis=1)
     tl.store(out + pair.to(tl.int64) * rows + row, total, mask=is_row)
+
+
+@triton.jit
+def multiply_plain(  # noqa: PLR0913, PLR0917 - a launch takes one flat list
+    bases: tl.tensor,
+    x: tl.tensor,
+    sources: tl.tensor,
+    out: tl.tensor,
+    rows: tl.tensor,
+    columns: tl.tensor,
+    x_stride: tl.tensor,
+    kind: tl.constexpr,
+    num_rows: tl.constexpr,
+    num_columns: tl.constexpr,
+) -> None:
+    """Compute some rows of one matrix of plain numbers, whose rows follow each other."""
+    pair = tl.program_id(0)
+    base = tl.load(bases + pair)
+    source = tl.load(sources + pair)
+    row = tl.program_id(1) * num_rows + tl.arange(0, num_rows)
+    is_row = row < rows
+    begin = row.to(tl.int64)[:, None] * columns
+    total = tl.zeros((num_rows,), tl.float32)
+    for start in range(0, columns, num_columns):
+        column = start + tl.arange(0, num_columns)
+        is_here = is_row[:, None] & (column < columns)[None, :]
+        weights = _plain_weights(base, begin + column[None, :], is_here, kind)
+        values = tl.load(x + source * x_stride + column, mask=column < columns, other=0.0)
+        total += tl.sum(tl.where(is_here, weights, 0.0) * values[None, :], axis=1)
+    tl.store(out + pair.to(tl.int64) * rows + row, total, mask=is_row)
+
+
+@triton.jit
+def _plain_weights(
+    base: tl.tensor, place: tl.tensor, is_here: tl.tensor, kind: tl.constexpr
+) -> tl.tensor:
+    """Return numbers as f32; those of bf16 are the upper halves of such."""
+    if kind == _F32:
+        return tl.load(base.to(tl.pointer_type(tl.float32)) + place, mask=is_here, other=0.0)
+    if kind == _F16:
+        halves = tl.load(base.to(tl.pointer_type(tl.float16)) + place, mask=is_here, other=0.0)
+        return halves.to(tl.float32)
+    upper = tl.load(base.to(tl.pointer_type(tl.uint16)) + place, mask=is_here, other=0)
+    return (upper.to(tl.uint32) << 16).to(tl.float32, bitcast=True)
 
 
 @triton.jit

@@ -99,6 +99,11 @@ class Decoder:
         self._ends = ends
         self._layers = tuple(layers)
 
+    @property
+    def layers(self) -> Sequence[Layer]:
+        """All layers, the first that a token passes first."""
+        return self._layers
+
     def forward(
         self,
         token_ids: Sequence[int],

@@ -9,10 +9,12 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 from card import PARTS, QUICK, ROOM_BYTES, STAND_IN, measure
+from card_fixed import FORMATS
 
 from runtime.device.torch_device import TorchDevice
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.kernels.activations import GROUPED
+from tests.support.pretended_graphs import PretendedGraphs
 from tests.support.tiny_checkpoints import tiny_checkpoint
 
 
@@ -28,6 +30,9 @@ def test_card_script_measures_everything_and_all_budgets_agree(
     model = tiny_checkpoint(tmp_path_factory.getbasetemp() / "tiny-checkpoints", "qwen3_moe")
     device = TorchDevice(STAND_IN, ROOM_BYTES, torch.device("cpu"))
 
+    recorder = PretendedGraphs()
+    device.recorder = recorder
+
     found = measure(device, QUICK, model, "simulated:0")
 
     assert device.ledger.held_bytes == 0
@@ -40,5 +45,11 @@ def test_card_script_measures_everything_and_all_budgets_agree(
     assert speeds[0] == 0
     assert all(0 <= speed <= 1 for speed in speeds)
     assert [line["is_reached"] for line in found["agreement"]] == [True] * len(PARTS)
+    fixed = [line["ms"] for line in found["fixed"]]
+    assert len(fixed) == 2 * len(FORMATS)
+    assert all(milliseconds > 0 for milliseconds in fixed)
+    assert recorder.num_recorded > 0
+    assert not any("failure" in line for line in found["fixed"])
+    assert [set(line) for line in found["peer"]] == [{"what", "not_compared"}]
     assert [line["same_tokens"] for line in found["answers"]] == [1.0] * len(PARTS)
     assert {line["tokens"] for line in found["agreement"]} == {QUICK.compared_tokens}

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Runs the tests that need an accelerator, on a machine that has one, with the torch that is
-# installed there, then measures copies, kernels, a synthetic model at three VRAM budgets and how far
-# they agree (benchmarks/card.py). No set-up and no network: PYTHON names the interpreter (default
-# python3). Writes a JUnit file and gpu.json to $OUT where that is set, else to build/tests. Given
-# names of tests, it runs those alone.
+# installed there, then measures copies, kernels, the fixed part of a token (piece by piece and
+# recorded), a synthetic model at three VRAM budgets and how far they agree, the demo end to end
+# where it was built or LARDER_DEMO names its folder, and llama.cpp where that interpreter has a
+# llama_cpp for cards (benchmarks/card.py). No set-up and no network: PYTHON names the interpreter
+# (default python3). Writes a JUnit file and gpu.json to $OUT where that is set, else to
+# build/tests. Given names of tests, it runs those alone.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 python=${PYTHON:-python3}

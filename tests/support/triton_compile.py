@@ -40,6 +40,13 @@ def main(capability: int) -> None:
             source = ASTSource(program, signature, constants)
             compiled = triton.compile(source, GPUTarget("cuda", capability, 32))
             sys.stdout.write(f"{name} {len(compiled.asm['cubin'])}\n")
+    for weight_format in triton_matvec.PLAIN_KINDS:
+        constants = triton_matvec.plain_constants_of(weight_format)
+        arguments = {key: kind for key, kind in _RUNTIME_ARGUMENTS.items() if key != "block_bytes"}
+        signature = arguments | dict.fromkeys(constants, "constexpr")
+        source = ASTSource(triton_matvec.multiply_plain, signature, constants)
+        compiled = triton.compile(source, GPUTarget("cuda", capability, 32))
+        sys.stdout.write(f"{weight_format} {len(compiled.asm['cubin'])}\n")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ import torch
 
 from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
-from runtime.kernels.reference import weights_of
+from runtime.kernels.reference import ReferenceKernels, weights_of
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import ExpertPart, MatrixLayout, expert_layout
+from runtime.spec.tensors import PLAIN_FORMATS, ExpertPart, MatrixLayout, expert_layout
+from tests.support.kernel_inputs import random_matrix, random_rows
 
 
 def test_matrix_from_buffer_reads_in_place() -> None:
@@ -78,3 +79,22 @@ def test_kv_pages_extend_and_truncate_keep_lists_in_step() -> None:
 def test_kv_pages_extend_with_wrong_page_is_refused(page: torch.Tensor) -> None:
     with pytest.raises(ValueError, match="page is"):
         KvPages(4, 2, 3).extend([(torch.zeros(4, 2, 3), page)])
+
+
+@pytest.mark.parametrize("weight_format", sorted(PLAIN_FORMATS))
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_reference_large_plain_matrix_is_widened_in_pieces(
+    monkeypatch: pytest.MonkeyPatch, weight_format: WeightFormat, has_bias: bool
+) -> None:
+    data = torch.as_tensor(random_matrix(weight_format, 23, 12).data)
+    layout = MatrixLayout(weight_format, 23, 12, 0, data.numel())
+    matrix, x = Matrix.from_buffer(layout, data), random_rows(3, 12)
+    bias = random_rows(23, seed=1) if has_bias else None
+    expected = ReferenceKernels().linear(x, matrix, bias)
+    monkeypatch.setattr("runtime.kernels.reference.PIECE_NUMBERS", 60)
+
+    found = ReferenceKernels().linear(x, matrix, bias)
+
+    torch.testing.assert_close(found, expected)
+    rows = torch.tensor([22, 0])
+    assert torch.equal(ReferenceKernels().embed(matrix, rows), weights_of(matrix)[rows])

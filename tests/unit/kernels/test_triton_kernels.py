@@ -64,7 +64,8 @@ def test_triton_experts_are_those_of_the_reference(
 
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
     num_pairs = int((ids > 0).sum())
-    is_used = weight_format is WeightFormat.Q4_G32
+    # Of plain numbers, many rows are left to the reference.
+    is_used = weight_format is WeightFormat.Q4_G32 or n <= MAX_ROWS
     assert products.num_products == (3 * num_pairs + NUM_TRIED if is_used else 0)
     # An expert that so many rows chose is a launch by itself, the others go together.
     assert products.most <= max(32, NUM_TRIED, int(torch.bincount(ids.flatten()).max()))
@@ -86,9 +87,12 @@ def test_triton_experts_that_nobody_chose_add_nothing() -> None:
     assert not out.any()
 
 
+@pytest.mark.parametrize("weight_format", [WeightFormat.Q6_G32, WeightFormat.BF16])
 @pytest.mark.parametrize("n", [1, MAX_ROWS, MAX_ROWS + 1])
-def test_triton_dense_products_are_those_of_the_reference(n: int) -> None:
-    matrix, x = random_matrix(WeightFormat.Q6_G32, 24, HIDDEN), random_rows(n, HIDDEN)
+def test_triton_dense_products_are_those_of_the_reference(
+    n: int, weight_format: WeightFormat
+) -> None:
+    matrix, x = random_matrix(weight_format, 24, HIDDEN), random_rows(n, HIDDEN)
     products = Products()
     kernels = TritonKernels(products)
 
