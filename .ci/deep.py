@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -158,7 +158,7 @@ def faults() -> dict[str, object]:
     return _verdict(_parts(_FAULTS))
 
 
-def _parts(files: dict[str, tuple[str, ...]]) -> dict[str, str]:
+def _parts(files: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
     """The closing lines of some files of jobs, run with time for them."""
     return {
         name: _deeply(

@@ -1,66 +1,92 @@
-"""No pinned version is one that a published advisory names; a list kept by hand."""
+"""No pinned version is one that a published advisory names."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
-ADVISORIES = (
-    ("certifi", "<2024.7.4", "CVE-2024-39689"),
-    ("filelock", "<3.20.1", "CVE-2025-68146"),
-    ("filelock", "<3.20.3", "CVE-2026-22701"),
-    ("h11", "<0.16.0", "CVE-2025-43859"),
-    ("idna", "<3.7", "CVE-2024-3651"),
-    ("jinja2", "<3.1.5", "CVE-2024-56201"),
-    ("jinja2", "<3.1.5", "CVE-2024-56326"),
-    ("jinja2", "<3.1.6", "CVE-2025-27516"),
-    ("markdown-it-py", "<2.2.0", "CVE-2023-26302"),
-    ("markdown-it-py", "<2.2.0", "CVE-2023-26303"),
-    ("protobuf", ">=6.30,<6.31.1", "CVE-2025-4565"),
-    ("protobuf", ">=5.26,<5.29.5", "CVE-2025-4565"),
-    ("pydantic", ">=2,<2.4.0", "CVE-2024-3772"),
-    ("pygments", "<2.15.1", "CVE-2022-40896"),
-    ("requests", "<2.32.4", "CVE-2024-47081"),
-    ("setuptools", "<70.0", "CVE-2024-6345"),
-    ("setuptools", "<78.1.1", "CVE-2025-47273"),
-    ("torch", "<2.6.0", "CVE-2025-32434"),
-    ("tqdm", "<4.66.3", "CVE-2024-34062"),
-    ("urllib3", "<2.5.0", "CVE-2025-50181"),
-    ("urllib3", "<2.6.0", "CVE-2025-66418"),
-    ("urllib3", "<2.6.0", "CVE-2025-66471"),
+import advisories
+
+BY_HAND = (
+    ("cryptography", "<41.0.0", "GHSA-5cpq-8wj7-hf2v"),
+    ("cryptography", "<41.0.3", "GHSA-jm77-qphf-c4w8"),
+    ("cryptography", ">=2.5,<41.0.4", "GHSA-v8gr-m533-ghj9"),
+    ("cryptography", ">=37.0.0,<43.0.1", "GHSA-h4gh-qq45-vh27"),
+    ("cryptography", "<48.0.1", "GHSA-537c-gmf6-5ccf"),
 )
-"""Package, versions affected, advisory. Written down on 2026-11-30 and not taken from a database:
-what was published and is not here is not found."""
+"""Of what wheels bring along; the database of Python packages leaves that out."""
 
 
-def pinned() -> dict[str, Version]:
-    """The versions of constraints.txt by their packages' names."""
-    lines = re.findall(r"(?m)^([\w.-]+)==(\S+)", CONSTRAINTS.read_text(encoding="utf-8"))
-    return {canonicalize_name(name): Version(version) for name, version in lines}
+def published() -> list[tuple[str, str, str]]:
+    """Package, versions affected and ids of every advisory that is known here."""
+    lines = advisories.LIST.read_text(encoding="utf-8").splitlines()
+    rows = [tuple(line.split("\t")) for line in lines if not line.startswith("#")]
+    return [(name, versions, ids) for name, versions, ids in rows] + list(BY_HAND)
 
 
 def affected(versions: dict[str, Version]) -> list[str]:
     """The advisories that name one of these versions."""
     return [
-        advisory
-        for name, range_, advisory in ADVISORIES
-        if versions[name] in SpecifierSet(range_, prereleases=True)
+        ids
+        for name, range_, ids in published()
+        if name in versions and SpecifierSet(range_, prereleases=True).contains(versions[name])
     ]
 
 
 def test_no_pinned_version_is_named_by_a_known_advisory() -> None:
-    assert affected(pinned()) == []
+    assert len(published()) > 150
+    assert affected(advisories.pinned()) == []
 
 
 @pytest.mark.parametrize(
     ("name", "version", "advisory"),
-    [("jinja2", "3.1.5", "CVE-2025-27516"), ("protobuf", "6.31.0", "CVE-2025-4565")],
+    [
+        ("jinja2", "3.1.5", "CVE-2025-27516"),
+        ("protobuf", "6.31.0", "CVE-2025-4565"),
+        ("torch", "2.5.1", "CVE-2025-32434"),
+        ("urllib3", "2.5.0", "CVE-2025-66471"),
+        ("setuptools", "78.1.0", "CVE-2025-47273"),
+        ("filelock", "3.20.2", "CVE-2026-22701"),
+        ("cryptography", "48.0.0", "GHSA-537c-gmf6-5ccf"),
+    ],
 )
 def test_version_before_the_mended_one_is_found(name: str, version: str, advisory: str) -> None:
-    assert affected({**pinned(), name: Version(version)}) == [advisory]
+    assert any(advisory in ids for ids in affected({name: Version(version)}))
+
+
+@pytest.mark.parametrize(
+    ("events", "ranges"),
+    [
+        ([{"introduced": "0"}, {"fixed": "2.0"}], ["<2.0"]),
+        ([{"introduced": "1.5"}, {"last_affected": "2.6.0-cu124"}], [">=1.5,<=2.6.0"]),
+        (
+            [{"introduced": "0"}, {"fixed": "1.1"}, {"introduced": "2.0a1"}],
+            ["<1.1", ">=2.0a1"],
+        ),
+        ([{"introduced": "0"}], [">=0"]),
+        ([{"limit": "3"}], []),
+    ],
+)
+def test_events_become_ranges(events: list[dict[str, str]], ranges: list[str]) -> None:
+    assert list(advisories.ranges_of(events)) == ranges
+
+
+def test_lines_are_of_our_packages_and_of_advisories_in_force() -> None:
+    span = {"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "2"}]}
+    commits = {"type": "GIT", "events": [{"introduced": "0"}, {"fixed": "0a1b"}]}
+    advisory = {
+        "id": "PYSEC-1",
+        "aliases": ["GHSA-b", "CVE-a"],
+        "affected": [
+            {"package": {"name": "Of_Ours"}, "ranges": [commits, span], "versions": ["1", "1.5"]},
+            {"package": {"name": "listed"}, "ranges": [commits], "versions": ["1", "1.5"]},
+            {"package": {"name": "other"}, "ranges": [span]},
+        ],
+    }
+    assert list(advisories.lines_of(advisory, {"of-ours", "listed"})) == [
+        "of-ours\t<2\tPYSEC-1 CVE-a GHSA-b",
+        "listed\t==1\tPYSEC-1 CVE-a GHSA-b",
+        "listed\t==1.5\tPYSEC-1 CVE-a GHSA-b",
+    ]
+    assert not list(advisories.lines_of(advisory | {"withdrawn": "2026"}, {"of-ours"}))
