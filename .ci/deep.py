@@ -159,13 +159,13 @@ def faults() -> dict[str, object]:
 
 
 def _parts(files: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """The closing lines of some files of jobs, run with time for them."""
-    return {
-        name: _deeply(
-            replace(_job(name), name=f"{name}-longer", patterns=some, covered=(), max_s=7200)
-        ).line()
-        for name, some in files.items()
-    }
+    """The closing lines of some files of jobs, run with time for them, and what they wrote down."""
+    found = {}
+    for name, some in files.items():
+        longer = replace(_job(name), name=f"{name}-longer", patterns=some, covered=(), max_s=7200)
+        outcome = _deeply(longer)
+        found[name] = ", ".join([outcome.line(), *jobs.recorded(longer.name)])
+    return found
 
 
 def fuzz() -> dict[str, object]:

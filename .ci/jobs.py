@@ -189,6 +189,17 @@ def read_report(path: Path) -> Outcome:
     return Outcome(len(last) - failed - skipped, failed, skipped, tuple(again))
 
 
+def recorded(name: str) -> list[str]:
+    """What the tests of a job wrote down in its last run, as a figure and the test it is of."""
+    report = RESULTS / f"{name}.xml"
+    cases = ET.parse(report).iter("testcase") if report.exists() else []
+    return [
+        f"{figure.get('name', '')} {figure.get('value', '')} ({case.get('name', '')})"
+        for case in cases
+        for figure in case.iter("property")
+    ]
+
+
 def assert_absent(environment: Environment) -> None:
     """Prove that what an environment must not hold cannot be imported there."""
     for name in environment.absent:

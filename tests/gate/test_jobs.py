@@ -46,6 +46,20 @@ def test_second_try_of_a_test_is_the_one_that_counts_and_is_named(tmp_path: Path
     assert outcome == jobs.Outcome(passed=1, failed=1, second_tries=("m::a", "m::b"))
 
 
+def test_figures_that_tests_wrote_down_are_told_with_their_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "some.xml").write_text(
+        "<testsuite><testcase classname='m' name='a'><properties>"
+        "<property name='num_kills' value='50'/></properties></testcase>"
+        "<testcase classname='m' name='b'/></testsuite>",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(jobs, "RESULTS", tmp_path)
+    assert jobs.recorded("some") == ["num_kills 50 (a)"]
+    assert jobs.recorded("never run") == []
+
+
 def test_closing_lines_name_second_tries_just_above_the_last_line() -> None:
     outcomes = {
         "pure": jobs.Outcome(passed=3, seconds=5.2),
