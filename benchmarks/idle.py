@@ -1,7 +1,8 @@
 """`make bench-idle`: what window and background process compute while a loaded model rests.
 
 The real program under Xvfb loads the demo, answers once, and then each page is shown for a while
-that nothing happens in. Processor time of both processes, as the system counts it.
+that nothing happens in; last the window is minimised. Processor time of both, as the system
+counts it. Names of pages choose some of them, and then nothing is written.
 """
 
 from __future__ import annotations
@@ -29,17 +30,18 @@ MAX_WAIT_S = 60.0
 WIDTH, HEIGHT = 1360, 850
 """Wide enough for the cards beside the chat."""
 PAGES = ("monitor", "chat", "settings")
+HIDDEN = "nothing"
 
 Shares = dict[str, tuple[float, float]]
 """By page: parts of a core of window and background process."""
 
 
-def main() -> None:
+def main(chosen: list[str]) -> None:
     """Measure, print, write `benchmarks/results/idle.json`."""
     load_before = load_averages()
     with tempfile.TemporaryDirectory() as home, a_screen(Path(home)) as environment:
         child = subprocess.run(
-            [sys.executable, __file__, "inside"],
+            [sys.executable, __file__, "inside", *(chosen or [*PAGES, HIDDEN])],
             env=environment,
             stdout=subprocess.PIPE,
             text=True,
@@ -59,11 +61,13 @@ def main() -> None:
             )
         )
         rows.append(row(what=f"of it the window, {page} shown", ours=round(window, 4)))
+    if chosen:
+        return
     write_result("idle", rows, load_before=load_before, measured_s=MEASURE_S)
 
 
-def inside() -> None:
-    """Show the pages of a window of one's own; print the shares."""
+def inside(pages: list[str]) -> None:
+    """Show some pages of a window of one's own; print the shares."""
     import psutil
     from PySide6.QtCore import QEventLoop, QTimer
 
@@ -100,8 +104,12 @@ def inside() -> None:
     own = psutil.Process()
     processes = (own, *own.children())
     found: Shares = {}
-    for page in PAGES:
-        program.window.show_page(Page(page))
+    for page in pages:
+        if page == HIDDEN:
+            program.window.show_page(Page.MONITOR)
+            program.window.showMinimized()
+        else:
+            program.window.show_page(Page(page))
         rest(SETTLE_S)
         begun_s, before = time.monotonic(), [_computed_s(each) for each in processes]
         rest(MEASURE_S)
@@ -122,7 +130,7 @@ def _computed_s(process: object) -> float:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["inside"]:
-        inside()
+    if sys.argv[1:2] == ["inside"]:
+        inside(sys.argv[2:])
     else:
-        main()
+        main(sys.argv[1:])
