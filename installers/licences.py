@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from email.parser import HeaderParser
 from pathlib import Path
 
-from installers.description import Description, RecipeError
+from installers.description import ROOT, Description, RecipeError
 from installers.wheels import normal_name
 
 LIST = "resources/licences.json"
@@ -23,6 +23,14 @@ not changed, apart from the search path that the loader reads on Linux; you may 
 own in their place. Their source is published by the Qt Company, for this version ({version}), where
 Qt and Qt for Python are published, and may be had from whoever gave you this program.
 """
+# What is inside without being a package: `app.state.licences` lists it with the same texts.
+_BESIDE = (
+    "fonts/Inter-LICENSE.txt",
+    "licences/nanobind-LICENSE.txt",
+    "licences/robin-map-LICENSE.txt",
+)
+_TEXTS = ROOT / "resources" / "licences"
+_OWN_TEXT = "LICENSE-Larder.txt"
 _QT = ("pyside6-essentials", "shiboken6")
 _COMMON = Path("/usr/share/common-licenses")
 
@@ -44,7 +52,7 @@ def collect(
     """Copy every licence text of the packages into a folder and write the window's list.
 
     Raises:
-        RecipeError: a package tells neither a licence nor a text.
+        RecipeError: a package tells no licence, or brings no text of it and we have none.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found = list(others)
@@ -52,11 +60,11 @@ def collect(
         component = _component(information, folder)
         if component.name != description.name:
             found.append(component)
-    shutil.copyfile(description.licence_file, folder / "LICENSE-Larder.txt")
+    shutil.copyfile(description.licence_file, folder / _OWN_TEXT)
+    for text in _BESIDE:
+        shutil.copyfile(ROOT / "resources" / text, folder / Path(text).name)
     _add_qt(folder, found)
-    own = Component(
-        description.title, description.version, description.licence, ("LICENSE-Larder.txt",)
-    )
+    own = Component(description.title, description.version, description.licence, (_OWN_TEXT,))
     shown = [own, *sorted(found, key=lambda one: one.name.lower())]
     place = packages / LIST
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +93,23 @@ def _component(information: Path, folder: Path) -> Component:
         raise RecipeError(
             f"{name} {header['Version']} tells no licence; look it up and add it to this recipe."
         )
+    if not files:
+        files.append(_text_for(name, told, folder))
     return Component(name, header["Version"], told or "see its text", tuple(files))
+
+
+def _text_for(name: str, told: str, folder: Path) -> str:
+    """The text of a package that brings none: ours where it is the same, else as we keep it."""
+    if "apache" in told.lower():
+        return _OWN_TEXT
+    kept = _TEXTS / f"{name}-LICENSE.txt"
+    if not kept.is_file():
+        raise RecipeError(
+            f"{name} ({told}) brings no text of its licence; put what its project publishes into "
+            f"resources/licences/{kept.name}."
+        )
+    shutil.copyfile(kept, folder / kept.name)
+    return kept.name
 
 
 def _of_classifiers(classifiers: list[str]) -> str:

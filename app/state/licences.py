@@ -45,8 +45,18 @@ _NOT_PACKAGES = (
         files=(str(_ROOT / "resources" / "fonts" / "Inter-LICENSE.txt"),),
     ),
     Component(name="SmolLM2-135M-Instruct", version="", licence="Apache-2.0", files=()),
-    Component(name="nanobind", version="", licence="BSD-3-Clause", files=()),
-    Component(name="robin-map", version="", licence="MIT", files=()),
+    Component(
+        name="nanobind",
+        version="",
+        licence="BSD-3-Clause",
+        files=(str(_ROOT / "resources" / "licences" / "nanobind-LICENSE.txt"),),
+    ),
+    Component(
+        name="robin-map",
+        version="",
+        licence="MIT",
+        files=(str(_ROOT / "resources" / "licences" / "robin-map-LICENSE.txt"),),
+    ),
 )
 """Fonts, the model that the demo is derived from, and what is linked into the extension."""
 

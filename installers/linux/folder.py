@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers import demo, engine, icons, licences, marker, pack, wheels
+from installers import demo, engine, icons, licences, marker, pack, qt_texts, wheels
 from installers.description import Description, RecipeError
 from installers.linux import debian_files, libraries, starter
 
@@ -98,6 +98,7 @@ def build(description: Description, sources: Sources, tree: Path) -> str:
     libraries.lend_to_qt(tree, packages)
     others = [_debian_component(deb) for deb in debs]
     others += starter.components(tree / "licences")
+    others += qt_texts.collect(tree / "licences")
     licences.collect(description, packages, tree / "licences", others)
     compile_launcher(tree)
     _desktop_files(description, tree, sources.cache / "icons")

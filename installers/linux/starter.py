@@ -16,7 +16,7 @@ from installers.licences import Component
 
 MARK = b"AI\x02"
 """What a type-2 AppImage has at its ninth byte."""
-LIBRARIES = ("libsquashfuse-dev", "libfuse3-dev", "libzstd-dev", "liblzma-dev")
+LIBRARIES = ("libsquashfuse-dev", "libfuse3-dev", "libzstd-dev", "liblzma-dev", "libc6-dev")
 """Debian's packages of what is linked in."""
 _HERE = Path(__file__).resolve().parent
 _SOURCES = ("appimage.c", "squash.c")

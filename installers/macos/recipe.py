@@ -16,7 +16,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers import demo, icons, licences, marker, pack, wheels
+from installers import demo, icons, licences, marker, pack, qt_texts, wheels
 from installers.description import Description, RecipeError
 from installers.macos import bundle
 
@@ -64,7 +64,8 @@ def build(description: Description, sources: Sources, place: Path) -> tuple[Path
     wheels.unpack([own, *found], packages, "macos")
     demo.add(sources.demo, packages)
     marker.write(app, packages, "macos")
-    licences.collect(description, packages, resources / "licences", [_python(resources)])
+    others = [_python(resources), *qt_texts.collect(resources / "licences")]
+    licences.collect(description, packages, resources / "licences", others)
     pictures = icons.draw(description.icon, sources.cache / "icons")
     (resources / f"{description.name}.icns").write_bytes(icons.icns(pictures))
     (contents / "Info.plist").write_bytes(plistlib.dumps(information(description)))

@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from installers import demo, engine, icons, licences, marker, pack, wheels
+from installers import demo, engine, icons, licences, marker, pack, qt_texts, wheels
 from installers.description import Description, RecipeError
 from installers.windows import portable
 
@@ -60,7 +60,8 @@ def build(description: Description, sources: Sources, tree: Path, target: Path) 
     demo.add(sources.demo, packages)
     marker.write(tree, packages, "windows")
     sys.stdout.write(f"{engine.write(description, packages, wheels.WINDOWS)}\n")
-    licences.collect(description, packages, tree / "licences", [_python_component(tree)])
+    others = [_python_component(tree), mingw_component(tree), *qt_texts.collect(tree / "licences")]
+    licences.collect(description, packages, tree / "licences", others)
     pictures = icons.draw(description.icon, sources.cache / "icons")
     icon = sources.cache / "larder.ico"
     icon.write_bytes(icons.ico(pictures))
@@ -120,6 +121,23 @@ def _python_component(tree: Path) -> licences.Component:
     kept.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(text, kept)
     return licences.Component("Python", "3.11", "PSF-2.0", (kept.name,))
+
+
+def mingw_component(tree: Path) -> licences.Component:
+    """What is linked into the launchers, as the About page lists it."""
+    compiler = shutil.which("x86_64-w64-mingw32-gcc")
+    top = Path(compiler).resolve().parent.parent if compiler else Path()
+    places = ("share/doc/mingw-w64-x86-64-dev/copyright", "share/licenses/crt/COPYING*run*")
+    texts = [path for place in places for path in sorted(top.glob(place))]
+    if not texts:
+        raise RecipeError(
+            f"MinGW-w64's licence is not at {top / places[0]}; its run-time library is inside the "
+            "launchers, so put its text (COPYING.MinGW-w64-runtime.txt) there."
+        )
+    kept = tree / "licences" / "MinGW-w64-LICENSE.txt"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(texts[0], kept)
+    return licences.Component("mingw-w64", "", "see its text", (kept.name,))
 
 
 def _launchers(tree: Path, icon: Path, scratch: Path) -> None:
