@@ -8,12 +8,14 @@ cache. What a side read from the drive is what the system counted for its proces
 and 2048 tokens are measured under the limit of 50 %.
 
     python benchmarks/drive.py --quick            the limit of 50 %, 2 pairs, under ten minutes
-    python benchmarks/drive.py --table            all limits, 5 pairs, two threads, no prompts
+    python benchmarks/drive.py --table            all limits, 5 pairs, fewer tokens, no prompts
     python benchmarks/drive.py                    all limits, 5 pairs, about two hours
     python benchmarks/drive.py --only calibrated --limit 25 --place fast    a part, not kept
 
-A run that was stopped goes on where it was when it is started again in the same way; `--fresh`
-begins anew.
+A run that was stopped goes on with the next pair when it is started again in the same way;
+`--fresh` begins anew, `--minutes 3` stops by itself in time, and `--so-far` writes what whole cells
+there are. The benchmark and what it starts come first in the scheduler; how many processors other
+programs took all the same is told for each side.
 
 The drives are a compressed block device in RAM, made for the time of the run, and this one
 throttled to 500 MB/s; `--place "this drive"` is this one as it is, and `--fast FOLDER` a folder on
@@ -26,14 +28,17 @@ some machines have.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import random
 import shutil
 import signal
 import statistics
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import peer
 import psutil
@@ -49,6 +54,7 @@ from drive_places import FAST, READ_AHEAD_KB, SLOW, THIS, Place, place_of, read_
 from drive_prompts import MIN_LIMIT_SHARE, PROMPTS_TOKENS, prompt_rows
 from drive_turns import FIRST_TOKENS, THREADS, Cell, Run, median, our_turn, peer_turn
 from model_shapes import QWEN3_30B
+from priority import first_in_scheduler
 from reporting import load_averages, row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,6 +69,13 @@ PROMPTS_SHARE = 50
 """The limit under which prompts are measured."""
 TABLE_TOKENS = 24
 """Tokens of a turn in the short form of the whole table."""
+OUR_TURN = 0
+"""Stands among turns that are kept for the threads of the peer."""
+WORDS = {
+    "read_mb_per_token": "MB read a token",
+    "cpu_s_per_token": "processor seconds a token",
+    "others": "processors that other programs took",
+}
 TARGETS = {
     (FAST, RANDOM): {75: 2.1, 50: 2.4, 25: 3.4},
     (FAST, CALIBRATED): {75: 1.4, 50: 1.8, 25: 2.3},
@@ -72,11 +85,32 @@ TARGETS = {
 """Ratios to the peer."""
 
 
+class Clock:
+    """Ends the program before a pair that would probably end too late."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._end_s = time.monotonic() + limit_s
+        self._longest_s = self._begun_s = 0.0
+
+    def begin(self) -> None:
+        """Begin a pair, or end the program."""
+        self._begun_s = time.monotonic()
+        if self._begun_s + self._longest_s > self._end_s:
+            sys.exit("stopped in time; started again in the same way it goes on")
+
+    def end(self) -> None:
+        """End a pair."""
+        self._longest_s = max(self._longest_s, time.monotonic() - self._begun_s)
+
+
 def main() -> None:
     """Measure the cells that were asked for and write the result."""
     wishes = _wishes()
-    name = "drive-quick" if wishes.quick else "drive-table" if wishes.table else "drive"
-    settings = {field: str(value) for field, value in vars(wishes).items() if field != "fresh"}
+    name = "drive-quick" if wishes.quick else "drive"
+    about_the_run = ("fresh", "minutes", "so_far", "clock")
+    settings = {
+        field: str(value) for field, value in vars(wishes).items() if field not in about_the_run
+    }
     path = ROOT / "build" / "bench-drive" / f"{name}.json"
     kept = KeptCells(path, settings | circumstances())
     if wishes.fresh:
@@ -85,27 +119,32 @@ def main() -> None:
     python = peer.environment("native")
     rows: list[dict[str, object]] = []
     refused = []
-    for place_name in wishes.place:
-        for routing in wishes.only:
-            try:
-                rows += _cells(place_name, routing, python, wishes, kept)
-            except OSError as error:
-                refused.append(f"{place_name}, {routing} routing: {error}")
-                print(f"left out: {refused[-1]}", flush=True)
-    kept.forget()
+    with first_in_scheduler() as is_first:
+        for place_name in wishes.place:
+            for routing in wishes.only:
+                try:
+                    rows += _cells(place_name, routing, python, wishes, kept)
+                except OSError as error:
+                    refused.append(f"{place_name}, {routing} routing: {error}")
+                    print(f"left out: {refused[-1]}", flush=True)
+    if not wishes.so_far:
+        kept.forget()
     if wishes.is_part:
         print(json.dumps(rows, indent=1))
         return
-    told = {"num_pairs": wishes.pairs, "read_ahead_kb": wishes.read_ahead, "refused": refused}
+    told = {"num_pairs": wishes.pairs, "num_tokens": wishes.tokens, "refused": refused}
+    told |= {"read_ahead_kb": wishes.read_ahead, "is_first_in_scheduler": is_first}
     print(write_result(name, rows, load_averages=load_averages(), **told))
 
 
 def _wishes() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="models larger than memory, beside llama.cpp")
     add = parser.add_argument
-    add("--quick", action="store_true", help="50 %% alone, 2 pairs, two threads, fewer tokens")
-    add("--table", action="store_true", help="all limits, two threads, fewer tokens, no prompts")
+    add("--quick", action="store_true", help="50 %% alone, 2 pairs, fewer tokens")
+    add("--table", action="store_true", help="all limits, fewer tokens, no prompts")
     add("--fresh", action="store_true", help="do not go on with a run that was stopped")
+    add("--minutes", type=float, default=1e9, help="begin no pair that would end later")
+    add("--so-far", action="store_true", help="measure nothing, write what there is")
     add("--fast", type=Path, help="a folder on a fast drive, instead of one in RAM")
     add("--pairs", type=int, default=0, help="turns of each side")
     add("--tokens", type=int, default=0, help="tokens of a turn")
@@ -115,6 +154,7 @@ def _wishes() -> argparse.Namespace:
     add("--read-ahead", type=int, default=READ_AHEAD_KB, help="KiB, of the peer's drive")
     add("--prompts", action="store_true", help="prompts too, of which --quick has none")
     wishes = parser.parse_args()
+    wishes.clock = Clock(wishes.minutes * 60)
     wishes.is_part = bool(wishes.only or wishes.limit or wishes.place)
     wishes.is_short = wishes.quick or wishes.table
     wishes.prompts = wishes.prompts or not wishes.is_short
@@ -132,15 +172,20 @@ def _cells(
     """Return the lines of all limits on a drive with one model; kept ones are not measured."""
     names = {share: f"{place_name}, {routing}, {share}" for share in wishes.limit}
     missing = [share for share, name in names.items() if kept.rows(name) is None]
-    if missing:
+    if missing and not wishes.so_far:
         with place_of(place_name, wishes.fast) as place:
-            for share, rows in _measured(place, routing, missing, python, wishes):
+            for share, rows in _measured(place, routing, missing, python, wishes, kept):
                 kept.keep(names[share], rows)
     return [line for name in names.values() for line in kept.rows(name) or ()]
 
 
 def _measured(
-    place: Place, routing: str, shares: list[int], python: Path, wishes: argparse.Namespace
+    place: Place,
+    routing: str,
+    shares: list[int],
+    python: Path,
+    wishes: argparse.Namespace,
+    kept: KeptCells,
 ) -> Iterator[tuple[int, list[dict[str, object]]]]:
     """Yield each limit with its lines."""
     folder = place.folder / routing
@@ -152,11 +197,11 @@ def _measured(
                 sys.exit("no control group can be made here: run as root on Linux")
             with read_ahead(folder, wishes.read_ahead):
                 cell = Cell(place, folder, routing, share, limit_bytes)
-                yield share, _measure(cell, group, python, wishes)
+                yield share, _measure(cell, group, python, wishes, kept)
 
 
 def _measure(
-    cell: Cell, group: MemoryGroup, python: Path, wishes: argparse.Namespace
+    cell: Cell, group: MemoryGroup, python: Path, wishes: argparse.Namespace, kept: KeptCells
 ) -> list[dict[str, object]]:
     """Return the lines of a cell."""
     number = FIRST_TOKENS[cell.routing] + wishes.tokens
@@ -168,18 +213,42 @@ def _measure(
         def start(command: list[str]) -> list[str]:
             return join(group.command(command))
 
-        # The best of the peer's own settings: a mapped model may gain from one thread less.
-        for _ in range(wishes.pairs):
-            ours.append(our_turn(cell, ids, start))
-            for threads in (THREADS,) if wishes.is_short else (THREADS, 1):
-                found = theirs.setdefault(threads, [])
-                found.append(peer_turn(python, cell, threads, ids, start))
+        for pair in range(wishes.pairs):
+            name = f"{cell}: pair {pair}"
+            turns = kept.rows(name)
+            if turns is None:
+                wishes.clock.begin()
+                mine = our_turn(cell, ids, start)
+                turns = [{"threads": OUR_TURN, **dataclasses.asdict(mine)}]
+                for threads in _thread_numbers(theirs, is_short=wishes.is_short):
+                    beside = peer_turn(python, cell, threads, ids, start)
+                    turns.append({"threads": threads, **dataclasses.asdict(beside)})
+                kept.keep(name, turns)
+                wishes.clock.end()
+            for turn in turns:
+                fields: dict[str, Any] = dict(turn)
+                threads = fields.pop("threads")
+                (ours if threads == OUR_TURN else theirs.setdefault(threads, [])).append(
+                    Run(**fields)
+                )
         prompts: list[dict[str, object]] = []
         if wishes.prompts and cell.share == PROMPTS_SHARE:
             tokens = tokens_of(cell, max(PROMPTS_TOKENS))
             prompts = prompt_rows(cell, python, tokens, wishes.pairs, start)
-    best = max(theirs, key=lambda threads: median(theirs[threads], "tokens_per_s"))
+    best = _thread_numbers(theirs, is_short=True)[0]
     return _rows(cell, ours, theirs[best], best) + prompts
+
+
+def _thread_numbers(theirs: Mapping[int, list[Run]], *, is_short: bool) -> tuple[int, ...]:
+    """Return with how many threads the peer runs next: a mapped model may gain from one less.
+
+    In the short forms the first pair decides.
+    """
+    if not theirs or not is_short:
+        return THREADS, 1
+    most = max(map(len, theirs.values()))
+    whole = [threads for threads, runs in theirs.items() if len(runs) == most]
+    return (max(whole, key=lambda threads: median(theirs[threads], "tokens_per_s")),)
 
 
 def _limit_s(run: Run) -> float:
@@ -221,11 +290,11 @@ def _rows(cell: Cell, ours: list[Run], theirs: list[Run], threads: int) -> list[
         ),
         *(
             row(
-                what=f"{what}: {field.replace('_', ' ')}",
+                what=f"{what}: {WORDS[field]}",
                 ours=round(median(ours, field), 3),
                 peer=round(median(theirs, field), 3),
             )
-            for field in ("read_mb_per_token", "cpu_s_per_token")
+            for field in WORDS
         ),
         row(
             what=f"{what}: share of hits",

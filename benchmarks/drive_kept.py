@@ -1,4 +1,4 @@
-"""Cells of `make bench-drive` that are measured already, so that a stopped run goes on.
+"""Pairs and cells of `make bench-drive` that are measured, so that a stopped run goes on.
 
 They are kept below build/ until the result is written. A cell counts only for the same commit, the
 same settings and the same machine since its start: figures of another day are not mixed in.
@@ -19,7 +19,7 @@ Rows = list[dict[str, object]]
 
 
 class KeptCells:
-    """Lines of measured cells in a small file.
+    """Turns of measured pairs, and lines of whole cells, in a small file.
 
     Raises ``OSError`` where the file cannot be written.
     """
@@ -37,11 +37,11 @@ class KeptCells:
             pass  # a file that is missing or torn holds nothing
 
     def rows(self, name: str) -> Rows | None:
-        """Return the lines of a cell, None if it was not measured."""
+        """Return the lines of a cell or the turns of a pair, None if it was not measured."""
         return self._cells.get(name)
 
     def keep(self, name: str, rows: Rows) -> None:
-        """Write the lines of a cell down, whole or not at all."""
+        """Write a cell or pair down, whole or not at all."""
         self._cells[name] = rows
         self._path.parent.mkdir(parents=True, exist_ok=True)
         part = self._path.with_suffix(".part")

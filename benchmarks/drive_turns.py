@@ -6,13 +6,14 @@ import dataclasses
 import statistics
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import peer
 import psutil
 from asked import AskedProcess, Start
 from drive_models import CALIBRATED, OURS, RANDOM, THEIRS
 from drive_places import Place, forget
+from priority import busy_s
 
 THREADS = 2
 FIRST_TOKENS = {RANDOM: 16, CALIBRATED: 96}
@@ -46,6 +47,8 @@ class Run:
     tokens_per_s: float
     read_mb_per_token: float
     cpu_s_per_token: float
+    others: float
+    """Processors that other programs took meanwhile."""
     more: dict[str, Any]
 
 
@@ -90,24 +93,32 @@ def peer_turn(python: Path, cell: Cell, threads: int, ids: list[int], start: Sta
     return _run(seconds, len(rest), before, after, {})
 
 
-def _spent(process_id: int) -> tuple[int, float]:
-    """Return what the system counted for a process: bytes from drives, processor seconds."""
+class _Spent(NamedTuple):
+    """What the system counted until now."""
+
+    read_bytes: int
+    """By a process from drives."""
+    cpu_s: float
+    """By the same process."""
+    busy_s: float
+    """By all of them."""
+
+
+def _spent(process_id: int) -> _Spent:
     process = psutil.Process(process_id)
     times = process.cpu_times()
-    return process.io_counters().read_bytes, times.user + times.system
+    return _Spent(process.io_counters().read_bytes, times.user + times.system, busy_s())
 
 
 def _run(
-    seconds: float,
-    num_tokens: int,
-    before: tuple[int, float],
-    after: tuple[int, float],
-    more: dict[str, Any],
+    seconds: float, num_tokens: int, before: _Spent, after: _Spent, more: dict[str, Any]
 ) -> Run:
+    cpu_s = after.cpu_s - before.cpu_s
     return Run(
         num_tokens / seconds,
-        (after[0] - before[0]) / num_tokens / 1e6,
-        (after[1] - before[1]) / num_tokens,
+        (after.read_bytes - before.read_bytes) / num_tokens / 1e6,
+        cpu_s / num_tokens,
+        max(0.0, after.busy_s - before.busy_s - cpu_s) / seconds,
         more | {"num_tokens": num_tokens},
     )
 
