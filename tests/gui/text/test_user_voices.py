@@ -1,4 +1,4 @@
-"""The table of what people say names tests that exist."""
+"""The table of what people say names tests that exist, for the window and for memory."""
 
 import re
 from pathlib import Path
@@ -7,10 +7,13 @@ ROOT = Path(__file__).resolve().parents[3]
 TABLE = ROOT / "docs" / "user-voices.md"
 
 
-def test_every_voice_of_the_interface_has_tests_that_exist() -> None:
+def test_every_voice_of_the_interface_and_of_memory_has_tests_that_exist() -> None:
     text = TABLE.read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (V\d+) \|(.*)\|$", text, flags=re.MULTILINE)
-    assert {f"V{number}" for number in range(77, 89)} <= {voice for voice, _ in rows}
+    rows = re.findall(r"^\| ([VH]\d+) \|(.*)\|$", text, flags=re.MULTILINE)
+    memory = {f"V{number:02}" for number in range(1, 24)} | {"H07"}
+    window = {f"V{number}" for number in range(77, 89)}
+    assert memory | window <= {voice for voice, _ in rows}
+    assert len(rows) == len({voice for voice, _ in rows}), "each stands once"
     for voice, row in rows:
         named = re.findall(r"`(tests/[\w/.]+)(?:::(\w+))?`", row)
         assert named, voice
