@@ -26,6 +26,7 @@ from app.state.drive_watch import DriveWatch
 from app.state.energy_book import EnergyBook
 from app.state.engine_folder import read_engine_list, take_engine
 from app.state.folders import AppFolders, app_folders, demo_folder, model_place, usual_roots
+from app.state.forecast_book import ForecastBook
 from app.state.hub_link import HubLink
 from app.state.idle_unload import IdleUnload
 from app.state.leftovers import remove_leftovers
@@ -125,6 +126,7 @@ class Program(QObject):
             energy=EnergyBook(self.folders.energy_file),
             live=LiveBudgets(self.session, self),
         )
+        self.forecasts = ForecastBook(self.folders.forecasts_file)
         self.watch = TelemetryWatch(self.session)
         self.idle_unload = IdleUnload(self.session, self.settings, self)
         self._map_import = MapImport(self)
@@ -285,7 +287,9 @@ class Program(QObject):
         """Return a report of this moment."""
         logs = (self.folders.runtime_log, self.folders.crash_log)
         session = self.session
-        return report_bundle(self.settings.values, logs, session.machine, session.loaded_plan)
+        return report_bundle(
+            self.settings.values, logs, session.machine, session.loaded_plan, self.forecasts.records
+        )
 
     def _connect(self) -> None:
         window, session, chat, notices = self.window, self.session, self.chat, self._notices
@@ -370,6 +374,9 @@ class Program(QObject):
     def _on_answer_measured(self, stats: GenerationStats) -> None:
         self.monitor.drive.take_answer(stats)
         self.monitor.energy.take_answer(stats)
+        if self.session.loaded is not None:
+            name = self.session.loaded.name
+            self.forecasts.take_answer(stats, self.session.loaded_plan, name)
 
     def _show_last_answer(self) -> None:
         self.window.strip.show_answer(

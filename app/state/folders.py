@@ -33,6 +33,11 @@ class AppFolders:
         return self.data / "library.json"
 
     @property
+    def forecasts_file(self) -> Path:
+        """What answers were expected to be, and were."""
+        return self.data / "forecasts.json"
+
+    @property
     def energy_file(self) -> Path:
         """What answers took, by month."""
         return self.data / "energy.json"

@@ -20,16 +20,25 @@ from runtime.protocol.messages import (
     PlanModel,
     PrepareCancelled,
     PrepareModel,
+    PreparePhase,
     PrepareProgressed,
     Reply,
 )
 from runtime.protocol.model import LoadedModel, LoadStage
 from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.values import WeightFormat
 
 _KINDS = {
     LoadStage.START: ProgressKind.START,
     LoadStage.DENSE: ProgressKind.DENSE,
     LoadStage.EXPERTS: ProgressKind.EXPERTS,
+}
+
+
+_PHASES = {
+    PreparePhase.READING_TEXT: ProgressKind.READ_TEXT,
+    PreparePhase.TRYING_FORMATS: ProgressKind.TRY_FORMATS,
+    PreparePhase.WRITING: ProgressKind.PREPARE,
 }
 
 
@@ -41,6 +50,17 @@ class LoadWish:
     kind: PlanKind | None
     """None takes the recommended plan."""
     limits: Limits
+    mix: "MixOrder | None" = None
+    """A copy of mixed bits that is to be written first."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MixOrder:
+    """A copy of mixed bits: what all its weights may take, and the text that says what counts."""
+
+    size_bytes: int
+    text: str = ""
+    """Path of a text of the person's; empty for the one that comes along, or was read before."""
 
 
 class LoadStep(enum.Enum):
@@ -166,9 +186,8 @@ class LoadFlow:
         if self.wish is None or event.request_id != self._request_id:
             return
         if isinstance(event, PrepareProgressed):
-            self._progress(
-                ProgressKind.PREPARE, event.done_bytes, event.total_bytes, event.bytes_per_s
-            )
+            kind = _PHASES[event.phase]
+            self._progress(kind, event.done_bytes, event.total_bytes, event.bytes_per_s)
         elif isinstance(event, LoadProgressed):
             self._progress(_KINDS[event.stage], event.done_bytes, event.total_bytes)
         elif isinstance(event, CommandFailed):
@@ -203,19 +222,20 @@ class LoadFlow:
             return
         by_kind = {plan.kind: plan for plan in event.plans}
         plan = by_kind.get(wish.kind) if wish.kind else None
+        if wish.mix is not None and event.report.is_runnable:
+            if not self._was_prepared:
+                self._prepare_mix(wish, wish.mix)
+                return
+            if plan is None:
+                self._end(_copy_lost(wish))
+                return
         if plan is None and event.recommended is not None:
             plan = by_kind.get(event.recommended)
         if plan is None or plan.problem is not None:
             self._end(_problem(plan, event))
             return
         if plan.needs_prepare and self._was_prepared:
-            self._end(
-                ErrorReport(
-                    code=ErrorCode.COPY_LOST,
-                    severity=Severity.MODEL,
-                    parameters={"folder": wish.folder},
-                )
-            )
+            self._end(_copy_lost(wish))
             return
         self.plan = plan
         if plan.needs_prepare:
@@ -239,10 +259,31 @@ class LoadFlow:
             self.is_ready = True
             self._enter(LoadStep.NONE, None)
 
+    def _prepare_mix(self, wish: LoadWish, mix: MixOrder) -> None:
+        request_id = self._send(
+            lambda request_id: PrepareModel(
+                request_id=request_id,
+                folder=wish.folder,
+                expert_format=WeightFormat.Q4A_G32,
+                mix_bytes=mix.size_bytes,
+                calibration_text=mix.text,
+            ),
+            self._on_reply,
+        )
+        self._enter(LoadStep.PREPARE, request_id)
+
     def _end(self, error: ErrorReport | None) -> None:
         is_engine_used = self.step is LoadStep.LOAD
         self._reset()
         self._listener.on_load_ended(error, is_engine_used=is_engine_used)
+
+
+def _copy_lost(wish: LoadWish) -> ErrorReport:
+    return ErrorReport(
+        code=ErrorCode.COPY_LOST,
+        severity=Severity.MODEL,
+        parameters={"folder": wish.folder},
+    )
 
 
 def _problem(plan: PlacementPlan | None, event: ModelPlanned) -> ErrorReport:

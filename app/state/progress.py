@@ -7,6 +7,9 @@ import enum
 class ProgressKind(enum.Enum):
     """What takes the time."""
 
+    READ_TEXT = "read_text"
+    """Amounts are tokens."""
+    TRY_FORMATS = "try_formats"
     PREPARE = "prepare"
     START = "start"
     """The engine itself is starting; no amount is known."""

@@ -7,11 +7,12 @@ import io
 import platform
 import sys
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
 
+from app.state.forecast_book import ForecastRecord
 from app.state.licences import all_components, version
 from app.state.settings_file import Settings
 from runtime.protocol.machine import MachineReport
@@ -35,10 +36,12 @@ def report_bundle(
     logs: Iterable[Path],
     machine: MachineReport | None = None,
     plan: PlacementPlan | None = None,
+    answers: Sequence[ForecastRecord] = (),
 ) -> bytes:
     """Return the zip file.
 
     Of the settings all that a person wrote to a model is left out; of the logs the end is kept.
+    ``answers`` say how fast they were beside what was expected, and nothing of what they said.
     """
     kept = msgspec.structs.replace(settings, system_prompt="", presets=[], model_presets={})
     data = io.BytesIO()
@@ -48,6 +51,9 @@ def report_bundle(
         for name, value in (("machine.json", machine), ("plan.json", plan)):
             if value is not None:
                 bundle.writestr(name, msgspec.json.format(msgspec.json.encode(value)))
+        if answers:
+            kept_answers = msgspec.json.format(msgspec.json.encode(list(answers)))
+            bundle.writestr("answers.json", kept_answers)
         for path in logs:
             text = _end_of(path)
             if text:

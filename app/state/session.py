@@ -12,7 +12,7 @@ from app.state.answer_flow import AnswerFlow, ignore
 from app.state.candidate import Candidate
 from app.state.candidate_flow import CandidateFlow
 from app.state.library import LibraryState
-from app.state.load_flow import LoadFlow, LoadListener, LoadStep, LoadWish
+from app.state.load_flow import LoadFlow, LoadListener, LoadStep, LoadWish, MixOrder
 from app.state.model_budgets import ModelBudgets
 from app.state.progress import Progress
 from app.state.settings import SettingsState
@@ -217,6 +217,10 @@ class Session(QObject, LoadListener):
         """Look at a folder and load it with this or the recommended plan."""
         self._want(LoadWish(folder, kind, self.budgets.limits()))
         self._candidates.drop(folder)
+
+    def order_mix(self, folder: str, order: MixOrder) -> None:
+        """Have a copy of mixed bits of a model written, and load it."""
+        self._want(LoadWish(folder, PlanKind.MIXED, self.budgets.limits(), order))
 
     def cancel(self) -> None:
         """Stop preparing or loading."""

@@ -8,6 +8,8 @@ from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 from app.state.budget_range import used_device
 from app.state.candidate import Candidate
 from app.state.candidate_flow import Limits
+from app.state.load_flow import MixOrder
+from app.state.mix_range import mix_range
 from app.state.progress import Progress
 from app.text import phrases
 from app.text.errors import reason_text
@@ -17,6 +19,7 @@ from app.theme import metrics
 from app.theme.palette import Palette
 from app.views.budget_card import BudgetCard
 from app.views.found_card import FoundCard
+from app.views.mix_card import MixCard
 from app.views.pieces import Card, button, clear_layout, label, scrolling
 from app.views.plan_card import PlanCard
 from app.views.progress_text import progress_name
@@ -35,6 +38,8 @@ class CandidateView(QWidget):
     vram_changed = Signal(str, object)
     context_changed = Signal(int)
     folder_wanted = Signal()
+    mix_wanted = Signal(str, object)
+    """The folder, and a ``MixOrder``."""
     root_wanted = Signal(str)
     """The person wants the models in this folder listed."""
 
@@ -53,6 +58,8 @@ class CandidateView(QWidget):
         self._budget.ram_changed.connect(self.ram_changed)
         self._budget.vram_changed.connect(self.vram_changed)
         self._budget.context_changed.connect(self.context_changed)
+        self.mix = MixCard()
+        self.mix.ordered.connect(self._on_mix_ordered)
         self._reasons = Card(ModelWords.WHY)
         self._reason_text = label("", is_wrapping=True)
         self._reasons.body.addWidget(self._reason_text)
@@ -66,6 +73,7 @@ class CandidateView(QWidget):
         column.addLayout(self._plans)
         column.addWidget(self._budget)
         column.addWidget(self._reasons)
+        column.addWidget(self.mix)
         column.addStretch(1)
         scroll = scrolling(inside, ModelWords.THIS_MODEL)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -115,6 +123,10 @@ class CandidateView(QWidget):
             self._candidate = candidate
             self._show_found(candidate)
             self._show_plans(candidate)
+        sizes = None
+        if candidate.report is not None and machine is not None:
+            sizes = mix_range(candidate.report, candidate.plans, machine)
+        self.mix.show_range(sizes, is_busy=is_busy)
         plan = candidate.chosen_plan or (candidate.plans[0] if candidate.plans else None)
         has_budget = plan is not None and plan.min_ram_bytes > 0 and machine is not None
         self._budget.setVisible(has_budget)
@@ -204,6 +216,10 @@ class CandidateView(QWidget):
             )
             card.chosen.connect(self.plan_chosen)
             self._plans.addWidget(card)
+
+    def _on_mix_ordered(self, order: MixOrder) -> None:
+        assert self._candidate is not None
+        self.mix_wanted.emit(self._candidate.folder, order)
 
     def _on_list_all_clicked(self) -> None:
         assert self._candidate is not None

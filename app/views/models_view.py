@@ -122,6 +122,7 @@ class ModelsView(QWidget):
         view.cancel_wanted.connect(session.cancel)
         view.unload_wanted.connect(session.unload)
         view.start_wanted.connect(self._on_start_wanted)
+        view.mix_wanted.connect(session.order_mix)
         view.folder_wanted.connect(self.drop_zone.choose)
         view.root_wanted.connect(self._on_root_wanted)
 

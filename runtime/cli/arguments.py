@@ -58,6 +58,9 @@ def build_parser(version: str) -> argparse.ArgumentParser:
         metavar="GiB",
         help="all weights in so much: more bits where a text showed that they count",
     )
+    prepare.add_argument(
+        "--text", type=Path, metavar="FILE", help="with --mix: a text of yours to read first, UTF-8"
+    )
     prepare.add_argument("--progress-json", action="store_true", help="one event a line, as JSON")
     prepare.add_argument("--bound", action="store_true", help=argparse.SUPPRESS)
 

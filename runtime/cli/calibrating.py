@@ -2,7 +2,10 @@
 
 import argparse
 import signal
+import time
 from pathlib import Path
+
+import msgspec
 
 from runtime.cli.client import Client, CommandFailedError
 from runtime.cli.failure import print_json
@@ -14,7 +17,7 @@ from runtime.errors import CancelledError, LarderError, report_of
 from runtime.prepare.calibration import Calibration, calibration_path, read_calibration
 from runtime.prepare.calibration_text import read_text
 from runtime.protocol.errors import ErrorCode
-from runtime.protocol.messages import ModelPlanned
+from runtime.protocol.messages import ModelPlanned, PreparePhase, PrepareProgressed
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.service import engine_loader
 from runtime.service.folders import find_folders
@@ -33,13 +36,22 @@ def calibrate(client: Client, options: argparse.Namespace) -> int:
 
 
 def calibrate_first(client: Client, options: argparse.Namespace) -> int | None:
-    """Calibrate a model that is to be prepared, unless it was; return a status if that ended."""
+    """Calibrate a model that is to be prepared, unless it was; return a status if that ended.
+
+    A text that was named is read in any case; where that was done before, it takes no time.
+    """
     report = ask_report(client, options)
     kept = read_calibration(calibration_path(find_folders().data, report), report.fingerprint)
-    if kept is not None and kept.is_complete:
+    if options.text is None and kept is not None and kept.is_complete:
         return None
     wanted = argparse.Namespace(
-        folder=options.folder, text=None, tokens=USUAL_TOKENS, ram=None, vram=None, context=0
+        folder=options.folder,
+        text=options.text,
+        tokens=USUAL_TOKENS,
+        ram=None,
+        vram=None,
+        context=0,
+        progress_json=options.progress_json,
     )
     return EXIT_CANCELLED if _calibrated(client, wanted) is None else None
 
@@ -51,12 +63,15 @@ def _calibrated(client: Client, options: argparse.Namespace) -> tuple[Path, Cali
     planned = ask_plans(client, absolute(options.folder), options)
     path = calibration_path(find_folders().data, planned.report)
     line = ProgressLine("reading the text")
-    kept = 0
+    kept, started_s = 0, time.monotonic()
 
     def show(done: int, total: int) -> None:
         nonlocal kept
         kept = done
-        line.show(done, total)
+        if getattr(options, "progress_json", False):
+            _tell_reading(done, total, started_s)
+        else:
+            line.show(done, total)
 
     before = {
         wish: signal.signal(wish, lambda *_: cancel.cancel())
@@ -77,6 +92,19 @@ def _calibrated(client: Client, options: argparse.Namespace) -> tuple[Path, Cali
             signal.signal(wish, handler)
         line.clear()
     return path, found
+
+
+def _tell_reading(done_tokens: int, total_tokens: int, started_s: float) -> None:
+    """Tell another process how far reading is, in one line."""
+    elapsed_s = time.monotonic() - started_s
+    event = PrepareProgressed(
+        request_id=1,
+        done_bytes=done_tokens,
+        total_bytes=total_tokens,
+        bytes_per_s=done_tokens / elapsed_s if elapsed_s > 0 else 0.0,
+        phase=PreparePhase.READING_TEXT,
+    )
+    print(msgspec.json.encode(event).decode(), flush=True)
 
 
 def _plan_of(planned: ModelPlanned) -> PlacementPlan:

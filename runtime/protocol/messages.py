@@ -4,6 +4,8 @@ Each command carries a ``request_id`` chosen by the window and gets exactly one 
 with that id: the one named in its docstring, or ``CommandFailed``. Progress events may come before.
 """
 
+import enum
+
 from runtime.protocol.base import Command as Command  # noqa: PLC0414 - told on
 from runtime.protocol.base import Event as Event  # noqa: PLC0414 - told on
 from runtime.protocol.base import Reply as Reply  # noqa: PLC0414 - told on
@@ -94,6 +96,9 @@ class PrepareModel(Command):
     mix_bytes: int = 0
     """What all weights of a copy of mixed bits may take, whose most common format is chosen; 0: a
     copy in the format."""
+    calibration_text: str = ""
+    """Path of a text to read with the model before bits are mixed; empty: what was read before,
+    else the text that comes along."""
 
 
 class LoadModel(Command):
@@ -227,12 +232,22 @@ class ModelsForecast(Reply):
     forecasts: list[HubOutlook]
 
 
+class PreparePhase(enum.StrEnum):
+    """What a preparation is at; a copy that is not mixed is only written."""
+
+    READING_TEXT = "reading_text"
+    """Amounts are tokens."""
+    TRYING_FORMATS = "trying_formats"
+    WRITING = "writing"
+
+
 class PrepareProgressed(Reply):
     """How far the preparation is."""
 
     done_bytes: int
     total_bytes: int
     bytes_per_s: float
+    phase: PreparePhase = PreparePhase.WRITING
 
 
 class ModelPrepared(Reply):

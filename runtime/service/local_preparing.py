@@ -13,7 +13,7 @@ from runtime.prepare.mixing import measure_formats
 from runtime.prepare.place import default_prepared_folder
 from runtime.prepare.prepare import prepare_model, require_mixable
 from runtime.protocol.errors import ErrorCode
-from runtime.protocol.messages import PrepareModel
+from runtime.protocol.messages import PrepareModel, PreparePhase
 from runtime.protocol.model import PreparedCopy
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.service.preparing import PrepareReport, PrepareStoppedError
@@ -41,12 +41,13 @@ class LocalPreparer:
         rate = _Rate()
 
         def report(done_bytes: int, total_bytes: int) -> None:
-            progress(done_bytes, total_bytes, rate.after(done_bytes))
+            progress(done_bytes, total_bytes, rate.after(done_bytes), PreparePhase.WRITING)
 
         expert_format, mix = command.expert_format, None
         try:
             if command.mix_bytes:
-                mix = self._mix(inspection, command.mix_bytes, cancel)
+                mix = self._mix(inspection, command.mix_bytes, progress, cancel)
+                rate = _Rate()
                 expert_format = mix.most_common
             copy = prepare_model(inspection, expert_format, folder, report, cancel, mix)
         except CancelledError as error:
@@ -54,14 +55,25 @@ class LocalPreparer:
         self._places.add(copy.folder)
         return copy
 
-    def _mix(self, inspection: Inspection, budget_bytes: int, cancel: CancelToken) -> Mix:
+    def _mix(
+        self,
+        inspection: Inspection,
+        budget_bytes: int,
+        progress: PrepareReport,
+        cancel: CancelToken,
+    ) -> Mix:
         """Return the mix of a calibrated model."""
         report = inspection.report
         require_mixable(inspection)
         found = read_calibration(calibration_path(self._data_folder, report), report.fingerprint)
         if found is None or not found.is_complete:
             raise LarderError(ErrorCode.NOT_CALIBRATED, folder=report.folder, name=report.name)
-        return measure_formats(inspection, found, None, cancel).mix(budget_bytes)
+        rate = _Rate()
+
+        def tried(done_bytes: int, total_bytes: int) -> None:
+            progress(done_bytes, total_bytes, rate.after(done_bytes), PreparePhase.TRYING_FORMATS)
+
+        return measure_formats(inspection, found, tried, cancel).mix(budget_bytes)
 
 
 class _Rate:

@@ -19,6 +19,7 @@ from runtime.protocol.messages import (
     ModelPrepared,
     PrepareCancelled,
     PrepareModel,
+    PreparePhase,
     PrepareProgressed,
 )
 from runtime.protocol.model import PreparedCopy
@@ -71,6 +72,8 @@ class ChildPreparer:
     def _arguments(self, command: PrepareModel, bits: int) -> list[str]:
         out = ["--out", command.output_folder] if command.output_folder else []
         mix = ["--mix", str(command.mix_bytes / (1 << 30))] if command.mix_bytes else []
+        if command.calibration_text:
+            mix.append(f"--text={command.calibration_text}")
         return [
             *(sys.executable, "-m", "runtime.cli", "prepare", "--progress-json", "--bound"),
             *("--bits", str(bits), *mix, *out, *self._extra, "--", command.folder),
@@ -94,8 +97,9 @@ def _follow(
             continue
         match event:
             case PrepareProgressed():
-                kept_bytes = event.done_bytes
-                progress(event.done_bytes, event.total_bytes, event.bytes_per_s)
+                is_written = event.phase is PreparePhase.WRITING
+                kept_bytes = event.done_bytes if is_written else 0
+                progress(event.done_bytes, event.total_bytes, event.bytes_per_s, event.phase)
             case ModelPrepared():
                 return PreparedCopy(
                     folder=event.folder,

@@ -8,6 +8,7 @@ from runtime.protocol.messages import (
     ModelPrepared,
     PrepareCancelled,
     PrepareModel,
+    PreparePhase,
     PrepareProgressed,
 )
 from runtime.service.guard import run_guarded
@@ -52,13 +53,16 @@ class PrepareRoom:
         return self._worker.join(timeout_s)
 
     def _run(self, request: Request, command: PrepareModel) -> ModelPrepared | PrepareCancelled:
-        def progress(done_bytes: int, total_bytes: int, bytes_per_s: float) -> None:
+        def progress(
+            done_bytes: int, total_bytes: int, bytes_per_s: float, phase: PreparePhase
+        ) -> None:
             request.tell(
                 PrepareProgressed(
                     request_id=request.request_id,
                     done_bytes=done_bytes,
                     total_bytes=total_bytes,
                     bytes_per_s=bytes_per_s,
+                    phase=phase,
                 )
             )
 

@@ -4,11 +4,14 @@ from collections.abc import Callable
 
 from runtime.engine.base import CancelToken
 from runtime.errors import CancelledError
-from runtime.protocol.messages import PrepareModel
+from runtime.protocol.messages import PrepareModel, PreparePhase
 from runtime.protocol.model import PreparedCopy
 
-PrepareReport = Callable[[int, int, float], None]
-"""Called with bytes done, bytes in total and bytes per second."""
+PrepareReport = Callable[[int, int, float, PreparePhase], None]
+"""Called with bytes done, bytes in total, bytes per second, and what is being done.
+
+While a text is read, tokens stand for bytes.
+"""
 Preparer = Callable[[PrepareModel, PrepareReport, CancelToken], PreparedCopy]
 """Writes a prepared copy; raises ``PrepareStoppedError`` when cancelled."""
 

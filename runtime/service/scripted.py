@@ -14,7 +14,7 @@ from runtime.hardware.profile import checked_profile
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.hub import HubOutlook
 from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
-from runtime.protocol.messages import PrepareModel
+from runtime.protocol.messages import PrepareModel, PreparePhase
 from runtime.protocol.model import ModelReport, PreparedCopy
 from runtime.protocol.plan import BudgetCurve, PlanKind
 from runtime.protocol.values import Budgets, WeightFormat
@@ -184,7 +184,8 @@ class ScriptedPlanning:
         seconds = self._script.prepare_s
         for step in range(_PREPARE_STEPS):
             done_bytes = total_bytes * step // _PREPARE_STEPS
-            progress(done_bytes, total_bytes, total_bytes / seconds if seconds else 0.0)
+            rate = total_bytes / seconds if seconds else 0.0
+            progress(done_bytes, total_bytes, rate, PreparePhase.WRITING)
             if cancel.wait(seconds / _PREPARE_STEPS):
                 raise PrepareStoppedError(done_bytes)
         self._prepared.add((command.folder, command.expert_format))

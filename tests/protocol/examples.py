@@ -80,6 +80,7 @@ from runtime.protocol.messages import (
     PrefillProgressed,
     PrepareCancelled,
     PrepareModel,
+    PreparePhase,
     PrepareProgressed,
     RootSearched,
     RuntimeFailed,
@@ -342,6 +343,8 @@ COMMANDS: list[AnyCommand] = [
         folder="/models/a",
         expert_format=WeightFormat.Q8_G32,
         output_folder="/prepared",
+        mix_bytes=1 << 33,
+        calibration_text="/texts/mine.txt",
     ),
     LoadModel(request_id=5, plan=_PLAN),
     StartGeneration(
@@ -435,7 +438,13 @@ EVENTS: list[AnyEvent] = [
         forecasts=[HubOutlook(forecast=_PLAN.forecast), HubOutlook(is_too_large=True)],
     ),
     HubConfigsRead(request_id=19, configs=["{}", ""]),
-    PrepareProgressed(request_id=4, done_bytes=1, total_bytes=2, bytes_per_s=0.5),
+    PrepareProgressed(
+        request_id=4,
+        done_bytes=1,
+        total_bytes=2,
+        bytes_per_s=0.5,
+        phase=PreparePhase.READING_TEXT,
+    ),
     ModelPrepared(
         request_id=4, folder="/prepared", expert_format=WeightFormat.Q8_G32, size_bytes=9
     ),

@@ -24,9 +24,11 @@ from runtime.prepare.calibration import Calibration
 from runtime.prepare.mixing import measure_formats
 from runtime.prepare.prepare import NeverStops, prepare_model
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.messages import PrepareModel, PreparePhase
 from runtime.protocol.model import PreparedCopy
 from runtime.protocol.plan import MemoryPart, PlacementPlan
-from runtime.protocol.values import Budgets
+from runtime.protocol.values import Budgets, WeightFormat
+from runtime.service.prepare_child import ChildPreparer
 from runtime.spec.footprint import policy_bytes
 from runtime.spec.mix import MIX_FORMATS, Mix
 from runtime.spec.tensors import ExpertId, ExpertPart
@@ -253,3 +255,31 @@ def test_the_command_reads_a_text_first_and_writes_a_mix(
     assert mixed["store_folder"] == told["folder"]
     assert mixed["problem"] is None
     assert run_program(["prepare", str(folder), "--mix", "0.000001"]) == 2
+    missing = str(tmp_path / "none.txt")
+    assert run_program(["prepare", str(folder), "--mix", str(size), "--text", missing]) == 2
+    assert "none.txt" in capsys.readouterr().err
+
+
+def test_a_mix_ordered_by_the_window_reads_a_text_of_the_persons_and_tells_each_phase(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LARDER_HOME", str(tmp_path / "home"))
+    text = tmp_path / "mine.txt"
+    text.write_text(_TEXT)
+    command = PrepareModel(
+        request_id=1,
+        folder=str(folder),
+        expert_format=WeightFormat.Q4A_G32,
+        mix_bytes=inspect_folder(str(folder)).report.num_parameters,
+        calibration_text=str(text),
+    )
+    phases: list[PreparePhase] = []
+
+    def note(done: int, total: int, _rate: float, phase: PreparePhase) -> None:
+        assert 0 <= done <= total
+        if phase not in phases:
+            phases.append(phase)
+
+    copy = ChildPreparer()(command, note, CancelToken())
+    assert phases == list(PreparePhase)
+    assert read_manifest(Path(copy.folder)).size_bytes < 1.1 * command.mix_bytes

@@ -18,7 +18,7 @@ from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub import HubOutlook
 from runtime.protocol.machine import DeviceReport, MachineReport, Measured
-from runtime.protocol.messages import PrepareModel
+from runtime.protocol.messages import PrepareModel, PreparePhase
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.values import Budgets, WeightFormat
 from runtime.service import local_planning, measuring
@@ -64,7 +64,7 @@ def house(tmp_path: Path, tmp_home: Path) -> House:
     )
 
 
-def ignore(_done: int, _total: int, _rate: float) -> None:
+def ignore(_done: int, _total: int, _rate: float, _phase: PreparePhase) -> None:
     """Take progress and do nothing."""
 
 
@@ -197,7 +197,7 @@ def test_preparing_writes_a_copy_that_the_next_plan_finds(
     assert house.plan_of(PlanKind.EIGHT_BIT)[0]
     copy = make(house)(
         house.prepare_command(),
-        lambda done, total, _: progress.append((done, total)),
+        lambda done, total, *_: progress.append((done, total)),
         CancelToken(),
     )
     assert progress[-1][0] == progress[-1][1] > 0

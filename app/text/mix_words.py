@@ -1,0 +1,38 @@
+"""Words of ordering a copy of mixed bits."""
+
+from app.text.phrases import DOT
+from app.text.translate import tr
+from app.text.units import count, duration
+from app.text.words import Word
+
+
+class MixWords:
+    """The card below the plans."""
+
+    TITLE = Word("A copy of mixed bits")
+    EXPLAINED = Word(
+        "A text is read with the model to learn which experts and matrices count; they get more "
+        "bits, the others fewer, so that all weights take the size you choose. Reading takes some "
+        "minutes, can be stopped at any moment and goes on where it was."
+    )
+    SIZE = Word("All weights in")
+    TEXT = Word("Text that is read")
+    OURS = Word("The one that comes with Larder")
+    YOURS = Word("A text of yours…")
+    FILES = Word("Texts (*.txt *.md);;All files (*)")
+    ORDER = Word("Write the mix and start")
+    READING_TEXT = Word("Reading the text")
+    TRYING_FORMATS = Word("Trying how many bits each part needs")
+
+
+def bits_of(bits: float) -> str:
+    """For example ``about 4.2 bits a weight``."""
+    return tr("about {bits} bits a weight").format(bits=f"{bits:.1f}")
+
+
+def tokens_read(done: int, total: int, seconds_left: float | None) -> str:
+    """For example ``1,204 of 8,192 tokens · 2 min 10 s left``."""
+    parts = [tr("{used} of {total} tokens").format(used=count(done), total=count(total))]
+    if seconds_left is not None:
+        parts.append(tr("{time} left").format(time=duration(seconds_left)))
+    return DOT.join(parts)
