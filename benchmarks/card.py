@@ -29,6 +29,7 @@ from reporting import machine
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from runtime.device.modules import KINDS, module_of  # noqa: E402
 from runtime.device.torch_device import TorchDevice  # noqa: E402
 from runtime.generate.kv_cache import KvCache  # noqa: E402
 from runtime.kernels.activations import GROUPED  # noqa: E402
@@ -50,7 +51,7 @@ from runtime.spec.tensors import ExpertId, ExpertLayout, TensorEntry, expert_lay
 from runtime.telemetry.expert_tally import ExpertTally  # noqa: E402
 from runtime.telemetry.recorder import Counters  # noqa: E402
 
-CARD = "cuda:0"
+CARD = next((f"{kind}:0" for kind in KINDS if module_of(kind) is not None), "cuda:0")
 DEMO_VARIABLE = "LARDER_DEMO"
 DEMO = Path(os.environ.get(DEMO_VARIABLE) or ROOT / "build" / "demo" / "larder-demo")
 """Its answers are compared too, where it was built or brought along."""
@@ -116,7 +117,7 @@ def copies(device: TorchDevice, effort: Effort) -> Iterator[Row]:
     first, second = arena.tensor(0), arena.tensor(1)
     upload_s = seconds_of(device, lambda: device.copy(source, first).wait(), 4)
     yield {"what": "upload, as the engine does it", "gb_per_s": size / upload_s / 1e9}
-    locked = torch.ones(size, dtype=torch.uint8, pin_memory=device.torch_device.type == "cuda")
+    locked = torch.ones(size, dtype=torch.uint8, pin_memory=device.torch_device.type != "cpu")
     locked_s = seconds_of(device, lambda: first.copy_(locked, non_blocking=True), 4)
     yield {"what": "upload from page-locked RAM", "gb_per_s": size / locked_s / 1e9}
     row = torch.ones(1, 2048)

@@ -5,7 +5,15 @@ import torch
 from runtime.errors import LarderError
 from runtime.protocol.errors import ErrorCode
 
-_WORDS_OF_LOSS = ("CUDA error", "HIP error", "device-side assert", "driver shutting down")
+_WORDS_OF_LOSS = (
+    "CUDA error",
+    "HIP error",
+    "UR error",
+    "UR_RESULT_ERROR",
+    "Level-Zero error",
+    "device-side assert",
+    "driver shutting down",
+)
 """How torch's errors begin or go on where they have no class of their own."""
 
 

@@ -3,9 +3,8 @@
 import os
 from collections.abc import Mapping
 
-import torch
-
 from runtime.device.base import Device
+from runtime.device.modules import module_of
 from runtime.device.simulated import SimulatedDevice
 from runtime.device.torch_device import TorchDevice
 from runtime.errors import LarderError
@@ -25,12 +24,7 @@ def open_device(device: str, budget_bytes: int, env: Mapping[str, str] | None = 
         if simulated.device == device:
             return SimulatedDevice(device, simulated.name, budget_bytes, simulated.link_bytes_per_s)
     kind, _, index = device.partition(":")
-    is_there = (
-        kind == "cuda"
-        and index.isdecimal()
-        and torch.cuda.is_available()
-        and int(index) < torch.cuda.device_count()
-    )
-    if not is_there:
+    module = module_of(kind)
+    if module is None or not (index.isdecimal() and int(index) < module.device_count()):
         raise LarderError(ErrorCode.VRAM_NOT_THERE, device=device)
     return TorchDevice(device, budget_bytes)

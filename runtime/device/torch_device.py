@@ -1,14 +1,14 @@
 """Accelerators that torch can drive: memory and queues of torch's own."""
 
-import contextlib
 import logging
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 from runtime.device.graphs import recorder_of
 from runtime.device.link import Link, LinkEvent
+from runtime.device.modules import DeviceModule, module_of
 from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
 from runtime.protocol.errors import ErrorCode
@@ -87,28 +87,35 @@ class TorchDevice:
 
     Bytes travel through two page-locked halves of a staging buffer in a queue of their own, so
     that one half is filled while the other is on its way. With torch's ``cpu`` in place of an
-    accelerator the same code runs without queues and page-locked memory.
+    accelerator the same code runs without queues and page-locked memory; ``module`` can stand for
+    the one that torch has for a kind.
     """
 
     is_simulated = False
     num_host_bytes = 0
 
     def __init__(
-        self, device: str, budget_bytes: int, torch_device: torch.device | None = None
+        self,
+        device: str,
+        budget_bytes: int,
+        torch_device: torch.device | None = None,
+        module: DeviceModule | None = None,
     ) -> None:
         self.device = device
         self.torch_device = torch.device(device) if torch_device is None else torch_device
         self.ledger = Ledger(budget_bytes)
-        self._is_cuda = self.torch_device.type == "cuda"
-        self.name = (
-            torch.cuda.get_device_name(self.torch_device) if self._is_cuda else "torch's processor"
-        )
+        self._module = module_of(self.torch_device.type) if module is None else module
+        self.name = "torch's processor"
+        if self._module is not None:
+            self.name = str(self._module.get_device_properties(self.torch_device).name)
+        has_queues = self._module is not None
         half_bytes = STAGING_BYTES // 2
-        self._halves = [_staging(half_bytes, is_locked=self._is_cuda) for _ in range(2)]
+        self._halves = [_staging(half_bytes, is_locked=has_queues) for _ in range(2)]
         self._turn = 0
-        self._copies = _new_stream(self.torch_device) if self._is_cuda else None
+        self._copies = None if self._module is None else self._module.Stream(self.torch_device)
         self.recorder = recorder_of(self.torch_device)
-        self._left: list[torch.cuda.Event | None] = [None, None]
+        self._left: list[Any] = [None, None]
+        """The end of what was last sent from each half."""
         self._link = Link(self._move_piece, half_bytes, self._end_copy)
         self._arenas: list[TorchArena] = []
 
@@ -120,7 +127,8 @@ class TorchDevice:
     @property
     def free_bytes(self) -> int | None:
         """What nobody holds of the card's memory now; of torch's processor nothing is told."""
-        return int(torch.cuda.mem_get_info(self.torch_device)[0]) if self._is_cuda else None
+        module = self._module
+        return None if module is None else int(module.mem_get_info(self.torch_device)[0])
 
     def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> TorchArena:
         """Return an arena with so many slots."""
@@ -146,19 +154,20 @@ class TorchDevice:
 
     def launch(self, work: Callable[[], T]) -> T:
         """Put ``work`` into the device's queue; its tensors are ready when they are used there."""
-        guard = torch.cuda.device(self.torch_device) if self._is_cuda else contextlib.nullcontext()
-        with guard:
+        if self._module is None:
+            return work()
+        with self._module.device(self.torch_device):
             return work()
 
     def trim(self) -> None:
         """Let torch give back what it keeps for later."""
-        if self._is_cuda:
-            torch.cuda.empty_cache()
+        if self._module is not None:
+            self._module.empty_cache()
 
     def synchronize(self) -> None:
         """Wait until everything that was launched has ended."""
-        if self._is_cuda:
-            torch.cuda.current_stream(self.torch_device).synchronize()
+        if self._module is not None:
+            self._module.current_stream(self.torch_device).synchronize()
 
     def close(self) -> None:
         """End copies and give all memory back; may be called twice."""
@@ -173,7 +182,7 @@ class TorchDevice:
         """Copy a piece by way of the staging buffer; called by the link's thread."""
         self._turn ^= 1
         half = self._halves[self._turn][: source.numel()]
-        if self._copies is None:
+        if self._module is None or self._copies is None:
             half.copy_(source)
             target.copy_(half)
             return
@@ -181,7 +190,7 @@ class TorchDevice:
         if left is not None:
             left.synchronize()
         half.copy_(source)
-        with torch.cuda.stream(self._copies):
+        with self._module.stream(self._copies):
             target.copy_(half, non_blocking=True)
             event = self._copies.record_event()
         self._left[self._turn] = event
@@ -200,9 +209,3 @@ def _staging(num_bytes: int, *, is_locked: bool) -> torch.Tensor:
         except RuntimeError:
             _LOG.warning("no page-locked RAM: copies to the card take longer", exc_info=True)
     return torch.empty(num_bytes, dtype=torch.uint8)
-
-
-def _new_stream(torch_device: torch.device) -> torch.cuda.Stream:
-    """Return a queue of its own for copies."""
-    stream: torch.cuda.Stream = torch.cuda.Stream(torch_device)  # type: ignore[no-untyped-call]
-    return stream

@@ -16,6 +16,8 @@ from runtime.protocol.machine import DeviceReport
 
 MAX_GAP_RATIO = 0.05
 """NVML and torch agree if their figures differ by less, of all memory of the card."""
+AMD_PREFIX = "amd:"
+"""How cards are named that AMD's driver for the kernel tells of."""
 _GIB = 1024**3
 
 
@@ -65,11 +67,36 @@ def with_seen(told: Sequence[DeviceReport], seen: Sequence[SeenCard]) -> list[De
     Where the two disagree the smaller figure counts and the note says both.
     """
     seen_of = {card.device: card for card in seen}
+    told = _numbered_by_torch(told, seen)
     checked = [
         _checked(card, seen_of[card.device]) if card.device in seen_of else card for card in told
     ]
     known = {card.device for card in told}
     return checked + [_alone(card) for card in seen if card.device not in known]
+
+
+def _numbered_by_torch(
+    told: Sequence[DeviceReport], seen: Sequence[SeenCard]
+) -> list[DeviceReport]:
+    """Return cards told of by AMD's driver under the number that torch gives them.
+
+    The driver's own numbers count what torch cannot drive too, so that the size has to tell.
+    """
+    known = {card.device for card in told}
+    others = [card for card in seen if card.device not in known]
+    renamed: list[DeviceReport] = []
+    for card in told:
+        most_gap_bytes = MAX_GAP_RATIO * card.total_bytes
+        same = (
+            each for each in others if abs(each.total_bytes - card.total_bytes) <= most_gap_bytes
+        )
+        found = next(same, None) if card.device.startswith(AMD_PREFIX) else None
+        if found is None:
+            renamed.append(card)
+            continue
+        others.remove(found)
+        renamed.append(msgspec.structs.replace(card, device=found.device, name=found.name))
+    return renamed
 
 
 def _checked(told: DeviceReport, seen: SeenCard) -> DeviceReport:

@@ -4,28 +4,29 @@ import importlib.util
 import re
 from pathlib import Path
 
-_CUDA_LINE = re.compile(r"^cuda\b[^=\n]*=\s*['\"]([\d.]+)['\"]", re.MULTILINE)
+_KIND_LINE = re.compile(r"^(cuda|hip|xpu)\b[^=\n]*=\s*['\"]([\w.+-]+)['\"]", re.MULTILINE)
+_KIND_OF = {"cuda": "cuda", "hip": "cuda", "xpu": "xpu"}
+"""Torch drives ROCm's cards under CUDA's name."""
 _MAX_FILE_BYTES = 64 * 1024
 
 
-def torch_cuda_version() -> str:
-    """Return the CUDA version that the installed torch was built for, empty without one.
+def torch_kinds() -> frozenset[str]:
+    """Return the kinds of cards that the installed torch was built for, as devices are named.
 
     Whether the card's driver is new enough is known only once the engine starts; it then refuses
     with a sentence of its own.
     """
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
-        return ""
-    return cuda_version_in(Path(spec.origin).with_name("version.py"))
+        return frozenset()
+    return kinds_in(Path(spec.origin).with_name("version.py"))
 
 
-def cuda_version_in(version_file: Path) -> str:
-    """Return the CUDA version that torch's ``version.py`` states, empty if it states none."""
+def kinds_in(version_file: Path) -> frozenset[str]:
+    """Return the kinds that torch's ``version.py`` states, none if it states none."""
     try:
         with version_file.open("rb") as file:
             text = file.read(_MAX_FILE_BYTES).decode("utf-8", "replace")
     except OSError:
-        return ""
-    found = _CUDA_LINE.search(text)
-    return found.group(1) if found else ""
+        return frozenset()
+    return frozenset(_KIND_OF[name] for name, _ in _KIND_LINE.findall(text))

@@ -11,6 +11,9 @@ from runtime.protocol.machine import DeviceReport, Measured, MemoryHolder
 
 VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
 """CUDA's own list of the cards that a process sees, which also numbers them anew."""
+AMD_NOTE = (
+    "used once the engine has seen it, when a model loads; one whose memory is the PC's RAM never"
+)
 _AMD_VENDOR = "0x1002"
 _TRANSFERS_PER_CLOCK = 2
 _MAX_HOLDERS = 16
@@ -21,16 +24,18 @@ def read_gpus(files: SystemFiles, env: Mapping[str, str]) -> list[DeviceReport]:
     return [*_nvidia_cards(env.get(VISIBLE_VARIABLE)), *_amd_cards(files)]
 
 
-def mark_used(devices: Sequence[DeviceReport], cuda_version: str) -> list[DeviceReport]:
+def mark_used(
+    devices: Sequence[DeviceReport], torch_kinds: frozenset[str] = frozenset()
+) -> list[DeviceReport]:
     """Return the devices with the one that plans use marked, and why the others are not.
 
-    It is the first that the engine can drive: a simulated one, or a CUDA card where torch was built
-    for CUDA.
+    It is the first that the engine can drive: a simulated one, or a card of a kind that torch was
+    built for.
     """
     driven = [
         device
         for device in devices
-        if device.is_simulated or (device.device.startswith("cuda:") and cuda_version)
+        if device.is_simulated or device.device.partition(":")[0] in torch_kinds
     ]
     marked: list[DeviceReport] = []
     for device in devices:
@@ -40,8 +45,13 @@ def mark_used(devices: Sequence[DeviceReport], cuda_version: str) -> list[Device
             marked.append(noted(device, "another device is used"))
         elif device.device.startswith("cuda:"):
             marked.append(noted(device, "the installed engine was built without CUDA"))
+        elif device.device.startswith("xpu:"):
+            marked.append(noted(device, "the installed engine was built without XPU"))
+        elif device.device.startswith("amd:") and "cuda" in torch_kinds:
+            # ROCm's torch counts cards in its own way, and passes over what it cannot drive.
+            marked.append(noted(device, AMD_NOTE))
         else:
-            marked.append(noted(device, "cards of this kind are not used yet"))
+            marked.append(noted(device, "needs an engine built for ROCm"))
     return marked
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from runtime.hardware.cards import cards_path, kept_cards, with_seen
 from runtime.hardware.drives import drive_of
-from runtime.hardware.engine_build import torch_cuda_version
+from runtime.hardware.engine_build import torch_kinds
 from runtime.hardware.gpus import mark_used, noted, read_gpus
 from runtime.hardware.memory import host_memory, read_memory
 from runtime.hardware.processor import read_processor
@@ -91,7 +91,7 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
         num_physical_cores=report.num_physical_cores if cores is None else cores,
         num_logical_cores=report.num_logical_cores if cores is None else cores,
         instruction_set=profile.instruction_set or report.instruction_set,
-        devices=mark_used(_simulated(profile), "") or _with_cards(report.devices, profile),
+        devices=mark_used(_simulated(profile)) or _with_cards(report.devices, profile),
         drives=[_profiled_drive(drive, profile) for drive in report.drives],
         profile=profile.path,
     )
@@ -111,8 +111,8 @@ def _gpus(
     """Return the graphics cards with the rates of their links, as far as they were measured."""
     told = read_gpus(files, env)
     if rates is None:
-        return mark_used(told, torch_cuda_version())
-    cards = mark_used(with_seen(told, kept_cards(cards_path(rates.path))), torch_cuda_version())
+        return mark_used(told, torch_kinds())
+    cards = mark_used(with_seen(told, kept_cards(cards_path(rates.path))), torch_kinds())
     return [
         msgspec.structs.replace(card, link_bytes_per_s=rates.rate(link_key(card.device)))
         for card in cards

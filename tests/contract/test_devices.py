@@ -12,18 +12,30 @@ from runtime.device.torch_device import TorchDevice
 from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.reference import ReferenceKernels
 from tests.support.device_checks import ALL_CHECKS, BUDGET_BYTES, check_experts_here_and_there
+from tests.support.pretended_queues import PretendedModule
 
 
 def simulated() -> Device:
     return SimulatedDevice("simulated:0", "a card", BUDGET_BYTES, 1e12)
 
 
+def ordinary_staging(num_bytes: int, *, is_locked: bool) -> torch.Tensor:
+    """Nothing can be page-locked without a card."""
+    del is_locked
+    return torch.empty(num_bytes, dtype=torch.uint8)
+
+
 def torch_processor() -> Device:
     return TorchDevice("torch:0", BUDGET_BYTES, torch.device("cpu"))
 
 
-@pytest.fixture(params=[simulated, torch_processor])
-def device(request: pytest.FixtureRequest) -> Iterator[Device]:
+def with_queues() -> Device:
+    return TorchDevice("xpu:0", BUDGET_BYTES, torch.device("cpu"), PretendedModule())
+
+
+@pytest.fixture(params=[simulated, torch_processor, with_queues])
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
+    monkeypatch.setattr("runtime.device.torch_device._staging", ordinary_staging)
     make: Callable[[], Device] = request.param
     made = make()
     yield made

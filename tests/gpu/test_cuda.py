@@ -8,6 +8,7 @@ import torch
 
 from runtime.device.base import Device
 from runtime.device.cards import see_cards
+from runtime.device.modules import KINDS, module_of
 from runtime.device.torch_device import TorchDevice
 from runtime.engine.base import CancelToken
 from runtime.generate.engine import TieredEngine
@@ -16,6 +17,7 @@ from runtime.hardware.gpus import read_gpus
 from runtime.hardware.system_files import SystemFiles
 from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.reference import ReferenceKernels
+from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.plan import PlacementPlan
 from tests.support.device_checks import ALL_CHECKS, BUDGET_BYTES, check_experts_here_and_there
 from tests.support.engine_runs import answer, ignore_load_progress, user
@@ -24,7 +26,9 @@ from tests.support.tiny_checkpoints import tiny_checkpoint
 from tests.support.tiny_variants import VARIANTS
 
 pytestmark = pytest.mark.gpu
-CARD = "cuda:0"
+KIND = next((kind for kind in KINDS if module_of(kind) is not None), KINDS[0])
+CARD = f"{KIND}:0"
+LONG = SamplingSettings(temperature=0.0, max_tokens=40)
 QUESTION = [user("What is the capital of France?")]
 
 
@@ -85,11 +89,43 @@ def test_cuda_engine_answers_as_the_processor_does(
     assert (device_hits > 0) == (vram_slots > 0)
 
 
+@pytest.mark.parametrize("name", ["qwen3_moe", "gpt_oss", "deepseek_v2"])
+def test_cuda_recorded_layers_answer_as_those_computed_piece_by_piece(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    folder = tiny_checkpoint(tmp_path_factory.getbasetemp() / "tiny-checkpoints", name)
+    answers = []
+    for is_recorded in (True, False):
+        if not is_recorded:
+            monkeypatch.setattr("runtime.device.torch_device.recorder_of", lambda device: None)
+        engine = TieredEngine()
+        engine.load(device_plan(folder, 4, 2, CARD), ignore_load_progress, CancelToken())
+        answers.append(answer(engine, QUESTION, LONG).token_ids)
+        graphs = engine._parts.home.graphs  # type: ignore[union-attr]
+        if graphs is not None:
+            assert graphs.failure is None
+            assert graphs.num_recorded > 0
+        engine.close()
+
+    assert answers[0] == answers[1]
+
+
+def test_cuda_keys_and_values_in_ram_answer_as_those_on_the_card(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tiny_checkpoint(tmp_path_factory.getbasetemp() / "tiny-checkpoints", "gpt_oss")
+    expected, _ = ids_of(device_plan(folder, 4, 2, CARD))
+
+    found, _ = ids_of(device_plan(folder, 4, 2, CARD, ram_kv_layers=(0,)))
+
+    assert found == expected
+
+
 def test_cuda_device_gives_its_memory_back(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tiny_checkpoint(tmp_path_factory.getbasetemp() / "tiny-checkpoints", "qwen2_moe")
     ids_of(device_plan(folder, 3, 3, CARD))
-    before = torch.cuda.memory_allocated()
+    before = torch.get_device_module(KIND).memory_allocated()
 
     ids_of(device_plan(folder, 3, 3, CARD))
 
-    assert torch.cuda.memory_allocated() <= before
+    assert torch.get_device_module(KIND).memory_allocated() <= before

@@ -59,9 +59,9 @@ def card(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.delenv(MACHINE_VARIABLE, raising=False)
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(nvmlDeviceGetCount=lambda: 1))
-    monkeypatch.setattr("runtime.hardware.machine.torch_cuda_version", lambda: "12.8")
+    monkeypatch.setattr("runtime.hardware.machine.torch_kinds", lambda: frozenset({"cuda"}))
     monkeypatch.setattr("runtime.generate.plan_terms.open_device", opened)
-    monkeypatch.setattr("runtime.device.cards.torch.cuda", made_up_cuda())
+    monkeypatch.setattr("runtime.device.modules.torch.cuda", made_up_cuda())
 
 
 def made_up_cuda() -> types.SimpleNamespace:
@@ -148,7 +148,7 @@ def test_loading_without_a_device_does_not_take_memory_of_cards(
 
     cuda = made_up_cuda()
     cuda.mem_get_info = refuse
-    monkeypatch.setattr("runtime.device.cards.torch.cuda", cuda)
+    monkeypatch.setattr("runtime.device.modules.torch.cuda", cuda)
     load(kernels, exact_plan(qwen2_folder), rates_path)
     assert described(planning).total_bytes == TORCH_TOTAL_BYTES
     assert described(planning).link_bytes_per_s is None

@@ -67,6 +67,25 @@ def test_card_that_torch_alone_sees_is_there() -> None:
     assert all(card.note.startswith("torch, at the last load") for card in cards)
 
 
+def test_amd_card_gets_the_number_that_torch_gives_it() -> None:
+    small, large = (
+        DeviceReport(
+            device=f"amd:{number}",
+            name="AMD graphics",
+            total_bytes=gib * GIB,
+            free_bytes=gib * GIB // 2,
+            note="amdgpu",
+        )
+        for number, gib in enumerate((1, 8))
+    )
+    cards = with_seen([small, large], [seen(7.9, None)])
+    assert [(card.device, card.name, card.free_bytes) for card in cards] == [
+        ("amd:0", "AMD graphics", GIB // 2),
+        ("cuda:0", "New Card", 4 * GIB),
+    ]
+    assert cards[1].note == "amdgpu; torch agrees"
+
+
 def test_kept_cards_are_what_the_last_load_saw(tmp_path: Path) -> None:
     path = cards_path(tmp_path / "cache" / "rates.json")
     keep_cards(path, [], [NVML])

@@ -10,8 +10,8 @@ import msgspec
 import psutil
 import pytest
 
-from runtime.hardware.engine_build import cuda_version_in, torch_cuda_version
-from runtime.hardware.gpus import mark_used, read_gpus
+from runtime.hardware.engine_build import kinds_in, torch_kinds
+from runtime.hardware.gpus import AMD_NOTE, mark_used, read_gpus
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.rates import RateCache, link_key
 from runtime.hardware.system_files import SystemFiles
@@ -72,43 +72,52 @@ def test_mark_used_takes_the_first_that_the_engine_drives(
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml())
     cards = read_gpus(SystemFiles(tmp_path), {})
     amd = msgspec.structs.replace(cards[0], device="amd:0", note="")
-    marked = mark_used([amd, *cards], "12.8")
-    assert [card.is_used for card in marked] == [False, True, False]
+    intel = msgspec.structs.replace(cards[0], device="xpu:0", note="")
+    marked = mark_used([amd, *cards, intel], frozenset({"cuda"}))
+    assert [card.is_used for card in marked] == [False, True, False, False]
     assert [card.note for card in marked] == [
-        "cards of this kind are not used yet",
+        AMD_NOTE,
         "NVML",
         "NVML; another device is used",
+        "the installed engine was built without XPU",
     ]
-    without = mark_used(cards, "")
+    without = mark_used([*cards, amd])
     assert not any(card.is_used for card in without)
     assert "built without CUDA" in without[0].note
+    assert "needs an engine built for ROCm" in without[2].note
+    (alone,) = mark_used([intel], frozenset({"xpu"}))
+    assert alone.is_used
 
 
 @pytest.mark.parametrize(
-    ("text", "version"),
+    ("text", "kinds"),
     [
-        ("cuda: Optional[str] = '12.8'\nhip = None\n", "12.8"),
-        ('debug = False\ncuda = "13.0"\n', "13.0"),
-        ("cuda: Optional[str] = None\nhip: Optional[str] = '6.4'\n", ""),
-        ("cudart = '1'\n", ""),
+        ("cuda: Optional[str] = '12.8'\nhip = None\n", {"cuda"}),
+        ('debug = False\ncuda = "13.0"\n', {"cuda"}),
+        ("cuda: Optional[str] = None\nhip: Optional[str] = '6.4.43483-a187df25c'\n", {"cuda"}),
+        ("cuda: Optional[str] = None\nxpu: Optional[str] = '20250201'\n", {"xpu"}),
+        ("cuda: Optional[str] = None\nhip: Optional[str] = None\n", set()),
+        ("cudart = '1'\n", set()),
     ],
 )
-def test_cuda_version_is_what_the_file_states(tmp_path: Path, text: str, version: str) -> None:
+def test_kinds_of_cards_are_what_the_file_states(
+    tmp_path: Path, text: str, kinds: set[str]
+) -> None:
     (tmp_path / "version.py").write_text(text, encoding="utf-8")
-    assert cuda_version_in(tmp_path / "version.py") == version
+    assert kinds_in(tmp_path / "version.py") == kinds
 
 
-def test_cuda_version_without_file_or_library_is_empty(
+def test_kinds_of_cards_without_file_or_library_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert cuda_version_in(tmp_path / "version.py") == ""
+    assert kinds_in(tmp_path / "version.py") == frozenset()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert torch_cuda_version() == ""
+    assert torch_kinds() == frozenset()
 
 
-def test_torch_cuda_version_does_not_import_torch() -> None:
+def test_torch_kinds_does_not_import_torch() -> None:
     script = (
-        "import sys; from runtime.hardware.engine_build import torch_cuda_version as v;"
+        "import sys; from runtime.hardware.engine_build import torch_kinds as v;"
         "v(); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
