@@ -47,5 +47,5 @@ def module_of(kind: str) -> DeviceModule | None:
     """Return the module of a kind, None where torch drives none here."""
     if kind not in KINDS:
         return None
-    module: DeviceModule = torch.get_device_module(kind)
+    module: DeviceModule = getattr(torch, kind)
     return module if module.is_available() else None

@@ -32,9 +32,8 @@ def _without_locking(monkeypatch: pytest.MonkeyPatch) -> None:
 def use_modules(monkeypatch: pytest.MonkeyPatch, **modules: object) -> None:
     """Let torch have these modules of accelerators, and none of other kinds."""
     absent = types.SimpleNamespace(is_available=lambda: False)
-    monkeypatch.setattr(
-        "runtime.device.modules.torch.get_device_module", lambda kind: modules.get(kind, absent)
-    )
+    for kind in KINDS:
+        monkeypatch.setattr(f"runtime.device.modules.torch.{kind}", modules.get(kind, absent))
 
 
 def test_cards_of_all_kinds_are_seen_and_only_the_used_one_is_asked_for_its_memory(
