@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -51,11 +52,11 @@ def wait_until(window: WindowProcess, is_true: Callable[[], bool]) -> None:
 def bytes_below(folder: Path) -> int:
     """What the files below a folder hold; what goes meanwhile counts as nothing."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue
+    # A folder that is renamed while it is walked through is no error to os.walk.
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += (Path(place) / name).stat().st_size
     return total
 
 
