@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,21 @@
 #include <unistd.h>
 #include <zstd.h>
 
-enum { CHUNK = 1 << 20, KEPT_BLOCKS = 64, ZSTD_TYPE = 6 };
+enum {
+  CHUNK = 1 << 20,
+  KEPT_BLOCKS = 64,
+  KEPT_TABLES = 256,  // of 8 KiB: all that a start asks of names and files
+  LARGEST_BLOCK = 1 << 20,
+  ZSTD_TYPE = 6
+};
 
 // The library's own choice of decompressors would bring one whose licence does not fit; of them all
 // only zstd is used. With these three names defined here the linker leaves its own aside.
 static sqfs_err decompress(void *in, size_t in_size, void *out, size_t *out_size) {
-  size_t made = ZSTD_decompress(out, *out_size, in, in_size);
+  static ZSTD_DCtx *kept;  // one thread serves; making one takes as long as unpacking a small block
+  if (!kept) kept = ZSTD_createDCtx();
+  if (!kept) return SQFS_ERR;
+  size_t made = ZSTD_decompressDCtx(kept, out, *out_size, in, in_size);
   if (ZSTD_isError(made)) return SQFS_ERR;
   *out_size = made;
   return SQFS_OK;
@@ -36,6 +46,11 @@ void sqfs_compression_supported(sqfs_compression_type *types) {
 }
 
 void squash_widen_cache(sqfs *image) {
+  // A block's memory goes to the next block, not back to the system and through its page faults.
+  mallopt(M_MMAP_THRESHOLD, 2 * LARGEST_BLOCK);
+  mallopt(M_TRIM_THRESHOLD, KEPT_BLOCKS * LARGEST_BLOCK);
+  sqfs_cache_destroy(&image->md_cache);
+  sqfs_block_cache_init(&image->md_cache, KEPT_TABLES);
   sqfs_cache_destroy(&image->data_cache);
   sqfs_cache_destroy(&image->frag_cache);
   sqfs_block_cache_init(&image->data_cache, KEPT_BLOCKS);
