@@ -67,15 +67,15 @@ class MachineFigures(QObject):
 
     def _on_told(self, name: str, event: Reply) -> None:
         self.is_measuring = False
+        self.error = event.error if isinstance(event, CommandFailed) else None
+        self.error_name = name if self.error is not None else ""
         if isinstance(event, FiguresDescribed):
-            is_other = [each.stated for each in event.figures] != [
-                each.stated for each in self.figures
-            ]
-            was_known = bool(self.figures)
-            self.figures, self.file, self.is_fixed = event.figures, event.file, event.is_fixed
-            self.error, self.error_name = None, ""
-            if was_known and is_other:
+            before, self.figures = self.figures, event.figures
+            self.file, self.is_fixed = event.file, event.is_fixed
+            if before and _stated(before) != _stated(event.figures):
                 self._session.look_at_machine()
-        elif isinstance(event, CommandFailed):
-            self.error, self.error_name = event.error, name
         self.changed.emit()
+
+
+def _stated(figures: list[Figure]) -> list[tuple[float | None, str]]:
+    return [(each.stated, each.stated_text) for each in figures]

@@ -183,3 +183,12 @@ def test_watch_of_no_model_cannot_be_quiet(
 ) -> None:
     DriveWatch(open_session, telemetry, settings).be_quiet()
     assert settings.values.quiet_drive_models == []
+
+
+def test_watch_plans_that_come_after_the_warning_are_not_taken(
+    watch: DriveWatch, client: FakeClient
+) -> None:
+    watch.take_answer(answer_with(0.7))
+    watch.take_answer(answer_with(0.1))
+    answer_plan(client, plan_that_reads(0))
+    assert watch.warning is None

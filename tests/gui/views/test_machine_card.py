@@ -112,6 +112,10 @@ def test_typed_text_is_stated_as_text(shown: Shown) -> None:
     shown.type("instruction_set", "portable")
     command = shown.client.last(StateFigure)
     assert (command.name, command.text, command.number) == ("instruction_set", "portable", None)
+    num_looks = shown.client.count(DescribeMachine)
+    stated = Figure(name=SET.name, unit=SET.unit, found_text="avx2", stated_text="portable")
+    shown.answer([READ, stated, *ALL[2:]])
+    assert shown.client.count(DescribeMachine) == num_looks + 1
 
 
 def test_what_was_not_changed_is_not_sent(shown: Shown) -> None:
