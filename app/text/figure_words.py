@@ -35,6 +35,7 @@ class FigureWords:
     CORES = Word("Cores that compute")
     THREADS = Word("Threads that compute")
     INSTRUCTIONS = Word("Instruction set")
+    PC_WATTS = Word("Power of the PC at work, without its graphics card")
     CARD_TOTAL = Word("VRAM")
     CARD_FREE = Word("VRAM that can be taken now")
     CARD_LINK = Word("Copying to the graphics card")
@@ -55,6 +56,7 @@ def figure_name(name: str) -> str:
         "num_physical_cores": FigureWords.CORES,
         "num_threads": FigureWords.THREADS,
         "instruction_set": FigureWords.INSTRUCTIONS,
+        "pc_watts": FigureWords.PC_WATTS,
     }
     cards = {
         "total_gib": FigureWords.CARD_TOTAL,
@@ -70,7 +72,8 @@ def figure_name(name: str) -> str:
 
 def unit_name(unit: FigureUnit) -> str:
     """GiB, GB/s, nothing."""
-    return {FigureUnit.GIB: "GiB", FigureUnit.GB_PER_S: "GB/s"}.get(unit, "")
+    names = {FigureUnit.GIB: "GiB", FigureUnit.GB_PER_S: "GB/s", FigureUnit.WATT: "W"}
+    return names.get(unit, "")
 
 
 def figure_found(figure: Figure) -> str:

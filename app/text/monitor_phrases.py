@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 
 from app.graphs.series import Curve, Totals
 from app.state.energy_book import EnergySum
+from app.text.energy_words import energy_part, how_known
 from app.text.monitor_words import LiveWords, MapWords
 from app.text.phrases import DOT, tier_name
 from app.text.translate import tr, trn
 from app.text.units import count, duration, energy, percent, power, size, watt_hours
 from app.text.words import StripWords
 from runtime.protocol.telemetry import NoteCode, RateLimits, RuntimeNote
-from runtime.protocol.values import EnergyPart, Tier
+from runtime.protocol.values import Tier
 
 TIER_ORDER = (Tier.VRAM, Tier.RAM, Tier.DRIVE)
 _SPACE = "\N{NO-BREAK SPACE}"
@@ -135,39 +136,13 @@ def power_line(totals: Totals) -> str:
         tr("{part} {watts} {how}").format(
             part=energy_part(source, is_all=not totals.measured_sources),
             watts=f"{joules / totals.interval_s:.0f}",
-            how=_how(is_measured=source in totals.measured_sources),
+            how=how_known(is_measured=source in totals.measured_sources),
         )
         for source, joules in totals.joules.items()
         if joules / totals.interval_s >= 0.5
     )
     now = tr("{watts} now").format(watts=power(totals.per_s(Curve.POWER)))
     return f"{now} ({parts})" if parts else now
-
-
-def energy_part(source: str, *, is_all: bool = False) -> str:
-    """The name of a source; where nothing is measured, what is assumed is the whole PC."""
-    names = {
-        "rapl:dram": LiveWords.RAM_PART,
-        "battery": LiveWords.PC_PART,
-        "drive-reads": LiveWords.DRIVE_PART,
-        "assumed-watts": LiveWords.PC_PART if is_all else LiveWords.REST_PART,
-    }
-    kinds = {"rapl": LiveWords.CPU_PART, "nvml": LiveWords.GPU_PART}
-    return names.get(source) or kinds.get(source.partition(":")[0], source)
-
-
-def energy_parts(parts: Sequence[EnergyPart]) -> str:
-    """For example ``processor 120 J measured, rest 40 J estimated``."""
-    is_all = not any(part.is_measured for part in parts)
-    return ", ".join(
-        tr("{part} {joules} J {how}").format(
-            part=energy_part(part.source, is_all=is_all),
-            joules=f"{part.joules:.0f}",
-            how=_how(is_measured=part.is_measured),
-        )
-        for part in parts
-        if part.joules >= 0.5
-    )
 
 
 def energy_cost(wh_per_1000_tokens: float, amount: float, currency: str) -> str:
@@ -308,10 +283,6 @@ def _note_text(note: RuntimeNote) -> str:
         "Topic changed: {count} experts exchanged",
         number,
     ).format(count=count(number))
-
-
-def _how(*, is_measured: bool) -> str:
-    return tr("measured") if is_measured else tr("estimated")
 
 
 def _digits(value: float) -> str:

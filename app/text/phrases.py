@@ -1,5 +1,6 @@
 """Words with numbers and names in them: one function for each phrase."""
 
+from app.text.energy_words import energy_of_tokens
 from app.text.translate import tr, trn
 from app.text.units import (
     band,
@@ -217,13 +218,14 @@ def stats_tooltip(stats: GenerationStats) -> str:
             budget=size(stats.budget_bytes),
             base=size(stats.base_bytes),
         ),
+        energy_of_tokens(stats.energy.parts, stats.generated_tokens),
         tr("seed {seed}").format(seed=stats.seed),
     ]
     if stats.predicted is not None:
         lines.insert(2, tr("expected were {band}").format(band=forecast(stats.predicted)))
     if stats.usual_tokens_per_s > 0:
         lines.insert(3, tr("usual here are {rate}").format(rate=rate(stats.usual_tokens_per_s)))
-    return "\n".join(lines)
+    return "\n".join(line for line in lines if line)
 
 
 def _moved(stats: GenerationStats) -> str:

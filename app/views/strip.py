@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QWidget
 
 from app.graphs.series import Curve, Totals
 from app.state.drive_warning import DriveWarning
-from app.text import drive_phrases, model_phrases, monitor_phrases, phrases, units
+from app.text import drive_phrases, energy_words, model_phrases, monitor_phrases, phrases, units
 from app.text.words import ShellWords, StripWords
 from app.theme import metrics
 from app.theme.palette import TIERS, Palette
@@ -157,7 +157,7 @@ class Strip(QFrame):
             self._show_rate(0.0, None, "")
             return
         self._show_rate(stats.decode_tokens_per_s, stats.predicted, model_phrases.watts(stats))
-        self._watts.setToolTip(monitor_phrases.energy_parts(stats.energy.parts))
+        self._watts.setToolTip(energy_words.energy_parts(stats.energy.parts))
 
     def show_now(self, totals: Totals, forecast: Forecast | None) -> None:
         """Show the rate and the power of the last second; without tokens all stays as it is."""

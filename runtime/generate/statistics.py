@@ -154,7 +154,7 @@ class AnswerMeter:
             peak_bytes=self._peak_bytes,
             context_tokens=ground.context_tokens,
             context_used_tokens=prompt_tokens + generated_tokens,
-            energy=_estimate(measured, work),
+            energy=_estimate(measured, work, self._energy.pc_watts),
             predicted=ground.forecast,
             thinking_s=thinking_s,
             decode_expert_misses=(
@@ -189,7 +189,7 @@ class ThinkingTime:
             self.seconds = now_s - self._started_s
 
 
-def _estimate(measured: list[EnergyPart], work: Work) -> EnergyEstimate:
+def _estimate(measured: list[EnergyPart], work: Work, pc_watts: float) -> EnergyEstimate:
     """Return what an answer took: what was measured, and what is assumed for the rest."""
-    parts = [*measured, *assumed_parts(measured, work)]
+    parts = [*measured, *assumed_parts(measured, work, pc_watts)]
     return EnergyEstimate(total_j=sum(part.joules for part in parts), parts=parts)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runtime.errors import LarderError
+from runtime.hardware.energy_terms import PC_WATTS
 from runtime.hardware.profile import (
     INSTRUCTION_SETS,
     MACHINE_VARIABLE,
@@ -28,7 +29,7 @@ _CARD_FIELDS = ("total_gib", "free_gib", "link_gb_per_s", "read_gb_per_s")
 _FIELDS = (
     *("ram.total_gib", "ram.available_gib", "ram.limit_gib", "ram.read_gb_per_s"),
     *("drive.total_gib", "drive.free_gib", "drive.read_gb_per_s", "drive.most_gb_per_s"),
-    *("num_physical_cores", "num_threads", "instruction_set"),
+    *("num_physical_cores", "num_threads", "instruction_set", "pc_watts"),
 )
 
 
@@ -44,6 +45,7 @@ def figures_of(own: MachineReport, document: Mapping[str, Any]) -> list[Figure]:
         "drive.read_gb_per_s": drive.read_bytes_per_s if drive else None,
         "num_physical_cores": cores,
         "num_threads": cores,
+        "pc_watts": Measured(value=PC_WATTS, method="assumed"),
     }
     if drive is not None:
         found["drive.total_gib"] = Measured(value=drive.total_bytes, method="file system")
@@ -153,7 +155,8 @@ def _figure(
         return Figure(
             name=name, unit=FigureUnit.GB_PER_S, found=_in(found, _GB_PER_S), stated=number
         )
-    return Figure(name=name, unit=FigureUnit.COUNT, found=found, stated=number)
+    unit = FigureUnit.WATT if name == "pc_watts" else FigureUnit.COUNT
+    return Figure(name=name, unit=unit, found=found, stated=number)
 
 
 def _in(found: Measured | None, unit: float) -> Measured | None:

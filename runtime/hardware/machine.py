@@ -90,6 +90,7 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
         ram_read_bytes_per_s=_stated_or(profile.ram_read_bytes_per_s, report.ram_read_bytes_per_s),
         num_physical_cores=report.num_physical_cores if cores is None else cores,
         num_logical_cores=report.num_logical_cores if cores is None else cores,
+        pc_watts=_stated_or(profile.pc_watts, report.pc_watts),
         instruction_set=profile.instruction_set or report.instruction_set,
         devices=mark_used(_simulated(profile)) or _with_cards(report.devices, profile),
         drives=[_profiled_drive(drive, profile) for drive in report.drives],

@@ -5,8 +5,11 @@ start is seen and added, more between ``start`` and ``stop`` are not.
 """
 
 import dataclasses
+from collections.abc import Mapping
 
+from runtime.hardware.energy_terms import PC_WATTS
 from runtime.hardware.gpu_energy import GpuEnergy
+from runtime.hardware.profile import profile_of
 from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.values import EnergyPart
 
@@ -37,10 +40,19 @@ class EnergyMeter:
     The battery counts only where no processor counter can be read, because it feeds the processor
     too; and only while it alone feeds the PC. Then it stands for the cards as well.
 
+    ``pc_watts`` is what is assumed of the whole PC beside what is measured.
+
     Threads: any may call ``read`` and ``between``; ``start`` and ``stop`` belong to one.
     """
 
-    def __init__(self, files: SystemFiles | None = None, gpus: GpuEnergy | None = None) -> None:
+    def __init__(
+        self,
+        files: SystemFiles | None = None,
+        gpus: GpuEnergy | None = None,
+        *,
+        pc_watts: float = PC_WATTS,
+    ) -> None:
+        self.pc_watts = pc_watts
         self._files = files or SystemFiles()
         self._gpus = gpus or GpuEnergy()
         self._domains = {domain.source: domain for domain in self._find_domains()}
@@ -123,3 +135,10 @@ class EnergyMeter:
                 energy_uwh = charge_uah * volts_uv // 1_000_000
             held.append(energy_uwh * 3600)
         return sum(held) if held else None
+
+
+def stated_watts(environment: Mapping[str, str]) -> float:
+    """Return the power of the PC that the machine profile states, else the assumed one."""
+    profile = profile_of(environment)
+    stated = profile.pc_watts if profile is not None else None
+    return PC_WATTS if stated is None else stated

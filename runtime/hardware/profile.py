@@ -65,6 +65,8 @@ class MachineProfile:
     num_physical_cores: int | None = None
     num_threads: int | None = None
     """Threads that compute; None takes one for each core."""
+    pc_watts: float | None = None
+    """Power of the whole PC at work without its graphics card, at the socket."""
     instruction_set: str = ""
     cards: tuple[StatedCard, ...] = ()
     devices: tuple[SimulatedDevice, ...] = ()
@@ -113,6 +115,7 @@ def checked_profile(document: dict[str, Any], path: str) -> MachineProfile:
         drive_most_bytes_per_s=drive.gb_per_s("most_gb_per_s"),
         num_physical_cores=top.count("num_physical_cores"),
         num_threads=top.count("num_threads"),
+        pc_watts=top.watts("pc_watts"),
         instruction_set=top.text("instruction_set"),
         cards=tuple(_card(section, index) for index, section in enumerate(top.sections("cards"))),
         devices=tuple(
@@ -212,6 +215,9 @@ class _Section:
     def gb_per_s(self, name: str) -> float | None:
         value = self._number(name, "a number of GB/s above 0", is_positive=True)
         return None if value is None else value * _GB_PER_S
+
+    def watts(self, name: str) -> float | None:
+        return self._number(name, "a number of watts above 0", is_positive=True)
 
     def count(self, name: str) -> int | None:
         value = self._number(name, "a whole number above 0", is_positive=True)

@@ -5,7 +5,7 @@ What was found by measuring stands in ``cost_constants``.
 
 import dataclasses
 
-from runtime.hardware.energy_terms import Work, assumed_parts
+from runtime.hardware.energy_terms import PC_WATTS, Work, assumed_parts
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.plan.history import Experience
 from runtime.plan.hits import HitCurve
@@ -71,6 +71,7 @@ class Rates:
     num_cores: int
     has_native_kernels: bool
     device: DeviceRates | None = None
+    pc_watts: float = PC_WATTS
 
 
 def rates_of(
@@ -97,6 +98,7 @@ def rates_of(
         num_cores=max(1, machine.num_physical_cores),
         has_native_kernels=machine.kernels.startswith("native"),
         device=None if device is None else _device_rates(device, costs),
+        pc_watts=machine.pc_watts.value if machine.pc_watts else PC_WATTS,
     )
 
 
@@ -193,7 +195,7 @@ def _joules(
         drive_bytes=round(misses * reads.expert_drive_bytes),
         ram_bytes=reads.dense_bytes + num_lookups * reads.expert_record_bytes,
     )
-    return sum(part.joules for part in assumed_parts((), work))
+    return sum(part.joules for part in assumed_parts((), work, rates.pc_watts))
 
 
 def _compute_s(

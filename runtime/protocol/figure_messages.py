@@ -13,6 +13,7 @@ class FigureUnit(enum.StrEnum):
     GIB = "gib"
     GB_PER_S = "gb_per_s"
     """10^9 bytes per second."""
+    WATT = "watt"
     COUNT = "count"
     TEXT = "text"
 

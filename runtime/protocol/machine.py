@@ -111,5 +111,7 @@ class MachineReport(Value):
     """All limits found, the tightest first: control group, WSL, job, address space, commit."""
     ram_reserve_bytes: int = 0
     """What the planner leaves free of RAM for the system and other programs."""
+    pc_watts: Measured | None = None
+    """Power of the whole PC at work without its card, as a person states it; None: assumed."""
     ram_held_by: list[MemoryHolder] = []
     """Other programs with much of the RAM, the largest first."""

@@ -280,6 +280,7 @@ _MACHINE = MachineReport(
     profile="/profile.json",
     ram_reclaimable=Measured(value=0.25, method="meminfo", age_s=60.0),
     ram_limits=[Measured(value=0.75, method="cgroup memory.max")],
+    pc_watts=Measured(value=80.0, method="profile"),
     ram_held_by=[MemoryHolder(name="browser", process_id=8, held_bytes=9)],
 )
 _SAMPLE = TelemetrySample(

@@ -88,23 +88,6 @@ def test_power_says_what_is_measured_and_what_is_estimated() -> None:
     assert plain(monitor_phrases.power_line(total([small]))) == "0 W now"
 
 
-def test_energy_parts_have_names() -> None:
-    names = (
-        "rapl:package-0",
-        "rapl:dram",
-        "nvml:0",
-        "battery",
-        "drive-reads",
-        "assumed-watts",
-        "x",
-    )
-    parts = [EnergyPart(source=name, joules=2.0, is_measured=name == "x") for name in names]
-    assert monitor_phrases.energy_parts(parts) == (
-        "processor 2 J estimated, memory 2 J estimated, graphics card 2 J estimated, "
-        "whole PC 2 J estimated, drive 2 J estimated, rest 2 J estimated, x 2 J measured"
-    )
-
-
 def test_token_time_is_split_in_order() -> None:
     seconds = {"other": 0.1, "drive_wait": 0.2, "compute": 0.4, "device": 0.3, "new": 0.0}
     assert plain(monitor_phrases.token_title(20.0)) == "A token takes 50 ms"

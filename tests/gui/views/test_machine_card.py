@@ -185,5 +185,9 @@ def test_every_figure_has_a_name_and_says_what_was_found() -> None:
     assert figure_found(CARD) == FigureWords.NOT_FOUND
     assert plain(figure_found(CORES)) == "6 · system"
     assert figure_found(SET) == "avx2"
+    watts = Figure(
+        name="pc_watts", unit=FigureUnit.WATT, found=Measured(value=65.0, method="assumed")
+    )
+    assert plain(figure_found(watts)) == "65 W · assumed"
     ages = [age(seconds) for seconds in (5, 61, 7200, 200_000)]
     assert ages == ["just now", "1 minute ago", "2 hours ago", "2 days ago"]

@@ -14,7 +14,9 @@ from runtime.hardware.figures import (
     with_figure,
 )
 from runtime.hardware.machine import apply_profile
+from runtime.hardware.power import stated_watts
 from runtime.hardware.profile import MACHINE_VARIABLE, checked_profile, load_profile
+from runtime.plan.cost import rates_of
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.figure_messages import Figure, FigureUnit
 from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
@@ -66,6 +68,7 @@ def test_figures_are_found_with_method_and_age_beside_what_is_stated() -> None:
     assert figures["cards[cuda:0].total_gib"].found == Measured(value=1.0, method="A card")
     assert figures["instruction_set"].found_text == "avx2"
     assert figures["num_threads"].unit is FigureUnit.COUNT
+    assert figures["pc_watts"].found == Measured(value=65.0, method="assumed")
 
 
 def test_figures_of_a_pc_without_card_and_drive_are_fewer() -> None:
@@ -122,6 +125,18 @@ def test_instructions_that_the_processor_lacks_are_refused() -> None:
     with pytest.raises(LarderError) as refused:
         require_reachable(own(), "instruction_set", "avx512")
     assert refused.value.parameters["expected"] == "avx2, portable"
+
+
+def test_stated_watts_are_assumed_of_the_pc_in_answers_and_in_plans(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "machine.json"
+    path.write_text('{"pc_watts": 130}')
+    assert stated_watts({MACHINE_VARIABLE: str(path)}) == 130.0
+    assert stated_watts({}) == 65.0
+    stated = apply_profile(own(), load_profile(str(path)))
+    rates = rates_of(stated, "/m")
+    assert (rates.pc_watts, rates_of(own(), "/m").pc_watts) == (130.0, 65.0)
 
 
 @pytest.fixture

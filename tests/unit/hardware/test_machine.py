@@ -293,7 +293,7 @@ def test_load_profile_unknown_field_suggests_the_near_one(tmp_path: Path) -> Non
     assert parameters["name"] == "a field ram.totl_gib of the machine profile"
     assert parameters["expected"] == "total_gib"
     parameters = parameters_of(tmp_path, {"colour": 4})
-    names = "cards, devices, drive, instruction_set, num_physical_cores, num_threads, ram"
+    names = "cards, devices, drive, instruction_set, num_physical_cores, num_threads, pc_watts, ram"
     assert parameters["expected"] == f"one of {names}"
 
 
