@@ -1,24 +1,27 @@
 """Models of a hub: what a search finds, and the one that is looked at, with plans for this PC."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
 from app.link.client import RuntimeClient
 from app.state.candidate_flow import fitted
-from app.state.curated import CURATED
+from app.state.curated import CURATED, CURATED_CONFIGS
 from app.state.hub_forecasts import HubForecasts
 from app.state.hub_link import Asked, HubLink
 from app.state.library import LibraryState
 from app.state.session import Session
 from app.state.settings import SettingsState
 from runtime.protocol.errors import ErrorReport
-from runtime.protocol.hub import HubCard, HubModel
+from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook, HubSketch, HubVariant
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
+    ForecastModels,
     HubModelDescribed,
     HubSearched,
+    ModelsForecast,
     SearchHub,
 )
 from runtime.protocol.messages import CommandFailed, ModelPlanned, PlanModel, Reply
@@ -38,6 +41,13 @@ class Choice:
     plans: tuple[PlacementPlan, ...] = ()
     recommended: PlanKind | None = None
     error: ErrorReport | None = None
+    variant: str = ""
+    """Which of its models in GGUF was asked for; empty: whichever comes first."""
+    variants: tuple[HubVariant, ...] = ()
+    outlooks: Mapping[str, HubOutlook] = dataclasses.field(default_factory=dict)
+    """How its models in GGUF would do, by their names."""
+    advised: str = ""
+    """The one of them to take; empty while that is not known."""
 
 
 class Discover(QObject):
@@ -65,6 +75,7 @@ class Discover(QObject):
         self._searching: Asked | None = None
         self._asking: Asked | None = None
         self._planning_id: int | None = None
+        self._comparing_id: int | None = None
         self.query = ""
         self.error: ErrorReport | None = None
         """Why the last search failed."""
@@ -126,26 +137,52 @@ class Discover(QObject):
         self.changed.emit()
 
     def forecast(self) -> None:
-        """Forecast the models of the list, if hubs may be asked."""
-        if self.is_allowed:
-            self.forecasts.want(self._models, self._endpoint, self.folder)
+        """Forecast the models of the list; hubs are asked for what is not known if they may be."""
+        self.forecasts.want(
+            self._models,
+            self._endpoint,
+            self.folder,
+            CURATED_CONFIGS if self.is_curated else None,
+            can_ask=self.is_allowed,
+        )
 
     def choose(self, model_id: str) -> None:
         """Look at a model; does nothing unless hubs may be asked."""
-        if not self.is_allowed:
-            return
+        if self.is_allowed:
+            self._ask(Choice(model_id))
+
+    def choose_variant(self, name: str) -> None:
+        """Look at another one of the models in GGUF of the same page."""
+        before = self.choice
+        if self.is_allowed and before is not None and name != self.shown_variant:
+            kept = {field: getattr(before, field) for field in ("variants", "outlooks", "advised")}
+            self._ask(Choice(before.model_id, variant=name, **kept))
+
+    @property
+    def shown_variant(self) -> str:
+        """Which of the models in GGUF of its page is looked at."""
+        choice = self.choice
+        if choice is None:
+            return ""
+        return choice.card.variant if choice.card is not None else choice.variant
+
+    def _ask(self, choice: Choice) -> None:
         if self._asking is not None:
             self._link.cancel(self._asking)
-        self._planning_id = None
+        self._planning_id = self._comparing_id = None
         self.forecasts.give_way()
         endpoint, folder = self._endpoint, self.folder
         self._asking = self._link.ask(
             lambda request_id: DescribeHubModel(
-                request_id=request_id, model_id=model_id, endpoint=endpoint, folder=folder
+                request_id=request_id,
+                model_id=choice.model_id,
+                endpoint=endpoint,
+                folder=folder,
+                variant=choice.variant,
             ),
             self._on_described,
         )
-        self._set(Choice(model_id))
+        self._set(choice)
 
     @property
     def _endpoint(self) -> str:
@@ -173,7 +210,13 @@ class Discover(QObject):
             card = event.card
             can_plan = bool(card.outline_folder)
             self._set(
-                dataclasses.replace(choice, card=card, is_asking=can_plan, error=card.problem)
+                dataclasses.replace(
+                    choice,
+                    card=card,
+                    is_asking=can_plan,
+                    error=card.problem,
+                    variants=tuple(card.variants),
+                )
             )
             self._plan()
         elif isinstance(event, CommandFailed):
@@ -213,8 +256,52 @@ class Discover(QObject):
                     error=problems[0] if problems else None,
                 )
             )
+            self._compare()
         elif isinstance(event, CommandFailed):
             self._set(dataclasses.replace(choice, is_asking=False, error=event.error))
+
+    def _compare(self) -> None:
+        """Forecast all models in GGUF of the page by the headers of the one that is looked at."""
+        choice = self.choice
+        if choice is None or choice.card is None or choice.outlooks or not choice.variants:
+            return
+        there = [each for each in choice.variants if each.fit is not HubFit.NOT_RUNNABLE]
+        sketches = [
+            HubSketch(
+                outline=choice.card.outline_folder,
+                gguf_label=each.label,
+                size_bytes=each.size_bytes,
+            )
+            for each in there
+        ]
+        limits = fitted(self._session.budgets.limits(), None)
+        names, folder = [each.name for each in there], self.folder
+
+        def on_forecast(event: Reply) -> None:
+            if event.request_id == self._comparing_id and isinstance(event, ModelsForecast):
+                self._on_compared(names, event)
+
+        self._comparing_id = self._client.send(
+            lambda request_id: ForecastModels(
+                request_id=request_id,
+                models=sketches,
+                folder=folder,
+                budgets=limits.budgets,
+                context_tokens=limits.context_tokens,
+            ),
+            on_forecast,
+        )
+
+    def _on_compared(self, names: list[str], event: ModelsForecast) -> None:
+        choice = self.choice
+        if choice is None:
+            return
+        advised = names[event.advised] if event.advised is not None else ""
+        outlooks = dict(zip(names, event.forecasts, strict=True))
+        self._set(dataclasses.replace(choice, outlooks=outlooks, advised=advised))
+        if self.shown_variant and advised and not choice.variant:
+            # What is looked at first is the one that suits this PC, unless a person named one.
+            self.choose_variant(advised)
 
     def _on_lost(self, error: ErrorReport | None) -> None:
         if self._searching is not None:

@@ -32,6 +32,11 @@ MAX_RETRIES = 20
 _PASSING = (ErrorCode.HUB_UNREACHABLE, ErrorCode.RUNTIME_ENDED)
 
 
+def download_key(model_id: str, variant: str) -> str:
+    """Return what tells a download from others; no model's name has that sign in it."""
+    return f"{model_id}@{variant}" if variant else model_id
+
+
 class DownloadStage(enum.StrEnum):
     """Where one download is."""
 
@@ -55,6 +60,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: int = 0
     done_bytes: int = 0
     is_paused: bool = False
+    variant: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +80,13 @@ class DownloadItem:
     error: ErrorReport | None = None
     folder: str = ""
     """Where it lies, once it is done."""
+    variant: str = ""
+    """Which of the models in GGUF of its page; empty for the one in safetensors."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from the other downloads."""
+        return download_key(self.model_id, self.variant)
 
     @property
     def is_passing(self) -> bool:
@@ -100,7 +113,7 @@ class Downloads(QObject):
         self._path = path
         self._link = link
         self._settings = settings
-        self._items = {item.model_id: item for item in _read(path)}
+        self._items = {item.key: item for item in _read(path)}
         self._asked: Asked | None = None
         self._running = ""
         self._num_again = 0
@@ -114,9 +127,9 @@ class Downloads(QObject):
         """All downloads, oldest first."""
         return list(self._items.values())
 
-    def of(self, model_id: str) -> DownloadItem | None:
+    def of(self, model_id: str, variant: str = "") -> DownloadItem | None:
         """Return the download of a model, if there is one."""
-        return self._items.get(model_id)
+        return self._items.get(download_key(model_id, variant))
 
     def start(self) -> None:
         """Go on with what was not finished when the program ended."""
@@ -131,40 +144,45 @@ class Downloads(QObject):
 
     def add(self, card: HubCard, root: str) -> None:
         """Download what a person looked at; what is there of it is used."""
-        self._items[card.model_id] = DownloadItem(
+        item = DownloadItem(
             model_id=card.model_id,
             revision=card.revision,
             root=root,
             done_bytes=card.kept_bytes,
             total_bytes=card.size_bytes,
+            variant=card.variant,
         )
+        self._items[item.key] = item
         self._changed_queue()
 
-    def pause(self, model_id: str) -> None:
+    def pause(self, key: str) -> None:
         """Stop for now; what came is kept."""
-        item = self._items[model_id]
-        if model_id == self._running:
+        item = self._items[key]
+        if key == self._running:
             self._stop_running(item)
         else:
             self._replace(item, stage=DownloadStage.PAUSED)
         self._changed_queue()
 
-    def resume(self, model_id: str) -> None:
+    def resume(self, key: str) -> None:
         """Go on."""
         self._num_again = 0
-        self._replace(self._items[model_id], stage=DownloadStage.WAITING, error=None)
+        self._replace(self._items[key], stage=DownloadStage.WAITING, error=None)
         self._changed_queue()
 
-    def remove(self, model_id: str) -> None:
+    def remove(self, key: str) -> None:
         """Take off the list; of what is not done, delete what came."""
-        item = self._items[model_id]
-        if model_id == self._running:
+        item = self._items[key]
+        if key == self._running:
             self._stop_running(item)
-        del self._items[model_id]
+        del self._items[key]
         if item.stage is not DownloadStage.DONE:
             self._link.ask(
                 lambda request_id: DiscardDownload(
-                    request_id=request_id, model_id=model_id, folder=item.root
+                    request_id=request_id,
+                    model_id=item.model_id,
+                    folder=item.root,
+                    variant=item.variant,
                 ),
                 # What came is gone, or stays hidden until the next download of that model.
                 ignore,
@@ -177,7 +195,7 @@ class Downloads(QObject):
         if item is None:
             self._begin()
         elif item.stage is DownloadStage.RUNNING and not self._settings.values.is_hub_allowed:
-            self.pause(item.model_id)
+            self.pause(item.key)
 
     def _stop_running(self, item: DownloadItem) -> None:
         if self._asked is not None and self._link.cancel(self._asked):
@@ -193,7 +211,7 @@ class Downloads(QObject):
             return
         item = waiting[0]
         endpoint = self._settings.values.hub_address
-        self._running = item.model_id
+        self._running = item.key
         self._replace(item, stage=DownloadStage.RUNNING)
         self._asked = self._link.ask(
             lambda request_id: DownloadModel(
@@ -202,6 +220,7 @@ class Downloads(QObject):
                 revision=item.revision,
                 endpoint=endpoint,
                 folder=item.root,
+                variant=item.variant,
             ),
             self._on_reply,
         )
@@ -287,7 +306,7 @@ class Downloads(QObject):
 
     def _replace(self, item: DownloadItem, **changes: object) -> DownloadItem:
         changed: DownloadItem = dataclasses.replace(item, **changes)  # type: ignore[arg-type]
-        self._items[item.model_id] = changed
+        self._items[item.key] = changed
         return changed
 
     def _changed_queue(self) -> None:
@@ -310,6 +329,7 @@ def _read(path: Path) -> list[DownloadItem]:
             root=each.root,
             total_bytes=each.total_bytes,
             done_bytes=each.done_bytes,
+            variant=each.variant,
             stage=DownloadStage.PAUSED if each.is_paused else DownloadStage.WAITING,
         )
         for each in kept
@@ -325,6 +345,7 @@ def _write(path: Path, items: list[DownloadItem]) -> None:
             root=item.root,
             total_bytes=item.total_bytes,
             done_bytes=item.done_bytes,
+            variant=item.variant,
             is_paused=not (item.stage in _GOING_ON or item.is_passing),
         )
         for item in items

@@ -1,6 +1,6 @@
 """How fast the models of a list would answer here, told before any of them is looked at."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
@@ -8,9 +8,16 @@ from app.link.client import RuntimeClient
 from app.state.candidate_flow import fitted
 from app.state.hub_link import Asked, HubLink
 from app.state.session import Session
-from runtime.protocol.hub import HubFit, HubModel, HubOutlook
-from runtime.protocol.hub_messages import HubConfigsRead, ReadHubConfigs
-from runtime.protocol.messages import ForecastModels, ModelsForecast, Reply
+from runtime.protocol.hub import HubFit, HubModel, HubOutlook, HubSketch
+from runtime.protocol.hub_messages import (
+    ForecastModels,
+    HubConfigsRead,
+    ModelsForecast,
+    ReadHubConfigs,
+)
+from runtime.protocol.messages import (
+    Reply,
+)
 
 MAX_MODELS = 24
 """Of a list; a person who wants to know of others looks at them or searches for them."""
@@ -37,7 +44,10 @@ class HubForecasts(QObject):
         self._session = session
         self._configs: dict[str, str] = {}
         """What was read in the life of this window; empty where there was none to be had."""
-        self._wanted: list[str] = []
+        self._wanted: list[HubModel] = []
+        self._can_ask = False
+        self._is_due = False
+        """Something is known that was not forecast yet."""
         self._endpoint = self._folder = ""
         self._reading: Asked | None = None
         self._request_id: int | None = None
@@ -49,14 +59,28 @@ class HubForecasts(QObject):
         """Return what is forecast of a model; None while, or where, that is not known."""
         return self._forecasts.get(model_id)
 
-    def want(self, models: Sequence[HubModel], endpoint: str, folder: str) -> None:
-        """Forecast the first models of a list that could run, as if they lay below a folder."""
+    def want(
+        self,
+        models: Sequence[HubModel],
+        endpoint: str,
+        folder: str,
+        configs: Mapping[str, str] | None = None,
+        *,
+        can_ask: bool = True,
+    ) -> None:
+        """Forecast the first models of a list that could run, as if they lay below a folder.
+
+        ``configs`` are known without a hub, which is asked for the others only if it may be.
+        """
         self.give_way()
         if endpoint != self._endpoint:
             self._configs.clear()
-        runnable = [model.model_id for model in models if model.fit in _RUNNABLE]
+        self._configs |= configs or {}
+        runnable = [model for model in models if model.fit in _RUNNABLE]
         self._wanted, self._endpoint, self._folder = runnable[:MAX_MODELS], endpoint, folder
+        self._can_ask = can_ask
         self._forecasts = {}
+        self._is_due = True
         self.go_on()
 
     def give_way(self) -> None:
@@ -67,11 +91,13 @@ class HubForecasts(QObject):
 
     def go_on(self) -> None:
         """Read what is not known yet, then forecast."""
-        missing = [each for each in self._wanted if each not in self._configs]
+        wanted = dict.fromkeys(map(_config_id, self._wanted))
+        missing = [each for each in wanted if each not in self._configs]
         if self._reading is not None:
             return
-        if not missing:
-            self._forecast()
+        if not missing or not self._can_ask:
+            if self._is_due:
+                self._forecast()
             return
         endpoint = self._endpoint
 
@@ -92,22 +118,28 @@ class HubForecasts(QObject):
 
     def _forecast(self) -> None:
         """Ask the runtime that knows what the loaded model holds."""
-        known = [each for each in self._wanted if self._configs.get(each)]
+        self._is_due = False
+        known = [each for each in self._wanted if self._configs.get(_config_id(each))]
         if not known:
             return
         limits = fitted(self._session.budgets.limits(), None)
-        configs, folder = [self._configs[each] for each in known], self._folder
+        folder = self._folder
+        sketches = [
+            HubSketch(config=self._configs[_config_id(each)], gguf_label=each.gguf_label)
+            for each in known
+        ]
 
         def on_forecast(event: Reply) -> None:
             if event.request_id != self._request_id or not isinstance(event, ModelsForecast):
                 return
-            self._forecasts = dict(zip(known, event.forecasts, strict=True))
+            ids = [each.model_id for each in known]
+            self._forecasts = dict(zip(ids, event.forecasts, strict=True))
             self.changed.emit()
 
         self._request_id = self._client.send(
             lambda request_id: ForecastModels(
                 request_id=request_id,
-                configs=configs,
+                models=sketches,
                 folder=folder,
                 budgets=limits.budgets,
                 context_tokens=limits.context_tokens,
@@ -117,3 +149,8 @@ class HubForecasts(QObject):
 
     def _on_lost(self, _: object) -> None:
         self._reading = None
+
+
+def _config_id(model: HubModel) -> str:
+    """Return the model whose config says what a model is: files in GGUF have that of another."""
+    return model.base_model or model.model_id

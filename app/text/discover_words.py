@@ -1,12 +1,14 @@
 """Words of *Discover*: models of a hub, and downloads."""
 
+from collections.abc import Sequence
+
 from app.state.downloads import DownloadItem, DownloadStage
 from app.text.errors import sentence
 from app.text.phrases import DOT, progress_line
 from app.text.translate import tr, trn
 from app.text.units import count, rate_band, size, weights
 from app.text.words import Word
-from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook
+from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook, HubVariant
 
 
 class DiscoverWords:
@@ -44,6 +46,10 @@ class DiscoverWords:
     REMOVE = Word("Cancel and delete what came")
     CLEAR = Word("Take off the list")
     LOOK_AT = Word("Look at it")
+    SIZES = Word("The same model in files of several sizes: more bits are more exact")
+    IN_MEMORY = Word("fits into memory")
+    ON_DRIVE = Word("runs from the drive")
+    ADVISED = Word("suits this PC best")
     TOO_LARGE = Word("needs more memory than this PC has")
     NO_ROOM = Word("There is not enough room for it on its drive.")
     HUB = Word("Models from a hub")
@@ -73,7 +79,9 @@ def model_facts(model: HubModel) -> str:
     parts = []
     if model.num_parameters:
         parts.append(weights(model.num_parameters))
-    if model.size_bytes:
+    if model.gguf_label:
+        parts.append(_files_in_gguf(model))
+    elif model.size_bytes:
         parts.append(size(model.size_bytes))
     if model.licence:
         parts.append(model.licence)
@@ -83,6 +91,39 @@ def model_facts(model: HubModel) -> str:
         text = trn("{count} download", "{count} downloads", model.num_downloads)
         parts.append(text.format(count=count(model.num_downloads)))
     return DOT.join(parts)
+
+
+def _files_in_gguf(model: HubModel) -> str:
+    """For example ``GGUF, about 17 GiB as Q4_K_M``."""
+    if not model.size_bytes:
+        return "GGUF"
+    words = tr("GGUF, about {size} as {bits}")
+    return words.format(size=size(model.size_bytes), bits=model.gguf_label)
+
+
+def variant_line(variant: HubVariant, outlook: HubOutlook | None, *, is_advised: bool) -> str:
+    """For example ``Q4_K_M · 17.3 GiB · about 19–24 tokens/s on this PC · fits into memory``."""
+    parts = [variant.name, size(variant.size_bytes)]
+    if variant.num_files > 1:
+        text = trn("{count} file", "{count} files", variant.num_files)
+        parts.append(text.format(count=count(variant.num_files)))
+    if variant.is_here:
+        parts.append(tr("is here"))
+    elif variant.fit is HubFit.NO_ROOM:
+        parts.append(fit_line(variant.fit))
+    if outlook is not None:
+        parts.append(forecast_line(outlook))
+        if outlook.forecast is not None:
+            parts.append(DiscoverWords.ON_DRIVE if outlook.is_on_drive else DiscoverWords.IN_MEMORY)
+    if is_advised:
+        parts.append(DiscoverWords.ADVISED)
+    return DOT.join(filter(None, parts))
+
+
+def unreadable_line(variants: Sequence[HubVariant]) -> str:
+    """Name the files whose numbers are not read."""
+    names = ", ".join(each.name for each in variants)
+    return tr("Their numbers cannot be read yet: {names}").format(names=names) if names else ""
 
 
 def forecast_line(outlook: HubOutlook) -> str:
@@ -150,5 +191,10 @@ def download_line(item: DownloadItem) -> str:
 def downloaded_line(item: DownloadItem) -> str:
     """What a person reads when a model is here."""
     return tr("{name} is here, complete and verified: {folder}").format(
-        name=item.model_id, folder=item.folder
+        name=download_name(item), folder=item.folder
     )
+
+
+def download_name(item: DownloadItem) -> str:
+    """For example ``owner/model · Q4_K_M``."""
+    return DOT.join(filter(None, (item.model_id, item.variant)))

@@ -97,6 +97,7 @@ class DiscoverView(QWidget):
         view.pause_wanted.connect(self._downloads.pause)
         view.resume_wanted.connect(self._downloads.resume)
         view.folder_chosen.connect(self.folder_chosen)
+        view.variants.chosen.connect(self._discover.choose_variant)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Forecast the list that is seen first, where that was allowed before."""
@@ -150,26 +151,28 @@ class DiscoverView(QWidget):
             card.show_forecast(discover.forecasts.of(card.model.model_id))
 
     def _show_downloads(self) -> None:
-        items = {item.model_id: item for item in self._downloads.items}
-        for model_id in [each for each in self.download_cards if each not in items]:
-            remove(self._queue, self.download_cards.pop(model_id))
-        for model_id, item in items.items():
-            if model_id not in self.download_cards:
+        items = {item.key: item for item in self._downloads.items}
+        for key in [each for each in self.download_cards if each not in items]:
+            remove(self._queue, self.download_cards.pop(key))
+        for key, item in items.items():
+            if key not in self.download_cards:
                 card = DownloadCard()
                 card.pause_wanted.connect(self._downloads.pause)
                 card.resume_wanted.connect(self._downloads.resume)
                 card.remove_wanted.connect(self._downloads.remove)
                 card.folder_chosen.connect(self.folder_chosen)
                 self._queue.addWidget(card)
-                self.download_cards[model_id] = card
-            self.download_cards[model_id].show_item(item)
+                self.download_cards[key] = card
+            self.download_cards[key].show_item(item)
         self._downloads_heading.setVisible(bool(items))
         self._show_choice()
 
     def _show_choice(self) -> None:
         choice = self._discover.choice
         if choice is not None:
-            self.model_view.show_choice(choice, self._downloads.of(choice.model_id))
+            variant = self._discover.shown_variant
+            item = self._downloads.of(choice.model_id, variant)
+            self.model_view.show_choice(choice, item, variant)
 
     def _on_download_wanted(self) -> None:
         choice = self._discover.choice

@@ -4,7 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar
 
 from app.state.downloads import DownloadItem, DownloadStage
-from app.text.discover_words import DiscoverWords, download_line
+from app.text.discover_words import DiscoverWords, download_line, download_name
 from app.views.pieces import Card, button, label, set_look
 
 _CAN_PAUSE = (DownloadStage.WAITING, DownloadStage.RUNNING)
@@ -39,9 +39,9 @@ class DownloadCard(Card):
         for widget in (self.look_at, self.pause, self.resume, self.remove):
             foot.addWidget(widget)
         self.body.addLayout(foot)
-        self.pause.clicked.connect(lambda: self.pause_wanted.emit(self.item.model_id))
-        self.resume.clicked.connect(lambda: self.resume_wanted.emit(self.item.model_id))
-        self.remove.clicked.connect(lambda: self.remove_wanted.emit(self.item.model_id))
+        self.pause.clicked.connect(lambda: self.pause_wanted.emit(self.item.key))
+        self.resume.clicked.connect(lambda: self.resume_wanted.emit(self.item.key))
+        self.remove.clicked.connect(lambda: self.remove_wanted.emit(self.item.key))
         self.look_at.clicked.connect(lambda: self.folder_chosen.emit(self.item.folder))
 
     @property
@@ -60,7 +60,7 @@ class DownloadCard(Card):
             return
         stage_before = self._item.stage if self._item is not None else None
         self._item = item
-        self._name.setText(item.model_id)
+        self._name.setText(download_name(item))
         self._line.setText(download_line(item))
         ratio = item.done_bytes / item.total_bytes if item.total_bytes else 0.0
         self._bar.setValue(round(min(ratio, 1.0) * 1000))
@@ -69,7 +69,7 @@ class DownloadCard(Card):
         is_done = item.stage is DownloadStage.DONE
         set_look(self._line, "look", "error" if item.stage is DownloadStage.FAILED else "dim")
         self._bar.setVisible(not is_done)
-        self._bar.setAccessibleName(item.model_id)
+        self._bar.setAccessibleName(download_name(item))
         self.pause.setVisible(item.stage in _CAN_PAUSE)
         self.resume.setVisible(item.stage in _CAN_RESUME)
         self.look_at.setVisible(is_done)

@@ -13,6 +13,7 @@ from app.theme import metrics
 from app.theme.palette import Palette
 from app.views.pieces import Card, button, clear_layout, label, scrolling
 from app.views.plan_card import PlanCard
+from app.views.variants_card import VariantsCard
 
 _GOING_ON = (DownloadStage.WAITING, DownloadStage.RUNNING, DownloadStage.PAUSING)
 
@@ -35,6 +36,7 @@ class HubModelView(QWidget):
         self._facts = label("", is_wrapping=True)
         self._facts.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._problem = label("", "error", is_wrapping=True)
+        self.variants = VariantsCard()
         self._plans = QVBoxLayout()
         self._plans.setSpacing(metrics.GAP)
         self._progress = label("", "dim", is_wrapping=True)
@@ -44,8 +46,8 @@ class HubModelView(QWidget):
         self.look_at = button(DiscoverWords.LOOK_AT, "primary")
         self._build()
         self.download.clicked.connect(self.download_wanted)
-        self.pause.clicked.connect(lambda: self.pause_wanted.emit(self._model_id()))
-        self.resume.clicked.connect(lambda: self.resume_wanted.emit(self._model_id()))
+        self.pause.clicked.connect(lambda: self.pause_wanted.emit(self._key()))
+        self.resume.clicked.connect(lambda: self.resume_wanted.emit(self._key()))
         self.look_at.clicked.connect(lambda: self.folder_chosen.emit(self._folder()))
 
     def _build(self) -> None:
@@ -56,7 +58,7 @@ class HubModelView(QWidget):
         column = QVBoxLayout(inside)
         column.setContentsMargins(0, 0, 4, 0)
         column.setSpacing(metrics.GAP)
-        for part in (self._title, self._line, facts, self._problem):
+        for part in (self._title, self._line, facts, self.variants, self._problem):
             column.addWidget(part)
         column.addLayout(self._plans)
         column.addStretch(1)
@@ -71,12 +73,13 @@ class HubModelView(QWidget):
         layout.addWidget(area, 1)
         layout.addLayout(foot)
 
-    def show_choice(self, choice: Choice, item: DownloadItem | None) -> None:
-        """Show a model, and the download of it if there is one."""
+    def show_choice(self, choice: Choice, item: DownloadItem | None, variant: str = "") -> None:
+        """Show a model, or one of those in GGUF, and the download of it if there is one."""
         if choice != self._choice:
             self._choice = choice
             self._show_facts(choice)
             self._show_plans(choice)
+        self.variants.show_choice(choice, variant)
         self._item = item
         stage = item.stage if item is not None else None
         card = choice.card
@@ -132,8 +135,8 @@ class HubModelView(QWidget):
             )
             self._plans.addWidget(card)
 
-    def _model_id(self) -> str:
-        return self._choice.model_id if self._choice is not None else ""
+    def _key(self) -> str:
+        return self._item.key if self._item is not None else ""
 
     def _folder(self) -> str:
         if self._item is not None and self._item.folder:

@@ -113,6 +113,12 @@ def _add_hub(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     download.add_argument(
         "--plan", action="store_true", help="tell what it is and how fast; download nothing"
     )
+    download.add_argument(
+        "--variant",
+        default="",
+        metavar="NAME",
+        help="which of its models in GGUF, for example Q4_K_M; --plan lists them",
+    )
     _add_budgets(download)
     for parser in (search, download):
         parser.add_argument(

@@ -10,7 +10,7 @@ from runtime.cli.models import absolute, ask_plans, tell_plans, tell_stopped
 from runtime.cli.output import tell
 from runtime.cli.screen import ProgressLine, count_text, print_rows, safe_text, size_text
 from runtime.protocol.base import Reply
-from runtime.protocol.hub import HubCard, HubFit, HubModel
+from runtime.protocol.hub import HubCard, HubFit, HubModel, HubVariant
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DownloadModel,
@@ -29,6 +29,12 @@ _FITS = {
     HubFit.DENSE: "runs, but has no experts",
     HubFit.UNKNOWN: "kind not told",
     HubFit.NOT_RUNNABLE: "cannot be run yet",
+}
+
+
+_VARIANT_FITS = {
+    HubFit.NO_ROOM: _FITS[HubFit.NO_ROOM],
+    HubFit.NOT_RUNNABLE: "its numbers cannot be read yet",
 }
 
 
@@ -60,6 +66,7 @@ def download(client: Client, options: argparse.Namespace) -> int:
             model_id=options.model,
             endpoint=options.hub,
             folder=_root(options),
+            variant=options.variant,
         ),
         HubModelDescribed,
     ).card
@@ -79,6 +86,7 @@ def _fetch(client: Client, card: HubCard, options: argparse.Namespace) -> int:
         revision=card.revision,
         endpoint=options.hub,
         folder=_root(options),
+        variant=card.variant,
     )
     line = ProgressLine("downloading")
 
@@ -124,7 +132,9 @@ def _line(model: HubModel) -> str:
     parts = [_FITS[model.fit]]
     if model.num_parameters:
         parts.append(f"{count_text(model.num_parameters)} parameters")
-    if model.size_bytes:
+    if model.gguf_label:
+        parts.append(f"GGUF, about {size_text(model.size_bytes)} as {model.gguf_label}")
+    elif model.size_bytes:
         parts.append(size_text(model.size_bytes))
     parts.append(model.licence or "licence not stated")
     if model.is_gated:
@@ -132,9 +142,19 @@ def _line(model: HubModel) -> str:
     return safe_text(", ".join(parts))
 
 
+def _variant_line(variant: HubVariant) -> str:
+    parts = [
+        size_text(variant.size_bytes),
+        f"{variant.num_files} files",
+        _VARIANT_FITS.get(variant.fit, ""),
+    ]
+    return ", ".join(filter(None, [*parts, "is here" if variant.is_here else ""]))
+
+
 def _print_card(card: HubCard) -> None:
     rows = [
         ("model", card.model_id),
+        ("files", f"{card.variant} in GGUF" if card.variant else ""),
         ("licence", card.licence or "not stated"),
         ("changed", card.last_modified),
         ("download", f"{size_text(card.size_bytes)} in {card.num_files} files"),
@@ -142,5 +162,6 @@ def _print_card(card: HubCard) -> None:
         ("here already", size_text(card.kept_bytes)),
         ("free", size_text(card.free_bytes)),
         ("goes to", card.folder),
+        *((f"--variant {each.name}", _variant_line(each)) for each in card.variants),
     ]
     print_rows([(name, safe_text(value)) for name, value in rows if value])

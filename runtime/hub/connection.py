@@ -110,10 +110,10 @@ class HubConnection:
                     raise self.invalid(f"it is longer than {max_bytes} bytes")
         return bytes(data)
 
-    def read_start(self, url: str, num_bytes: int, model_id: str) -> bytes:
-        """Return the first bytes of a file, fewer if it is shorter; fails like ``stream``."""
+    def read_range(self, url: str, start: int, num_bytes: int, model_id: str) -> bytes:
+        """Return bytes of a file, fewer if it is shorter; fails like ``stream``."""
         data = bytearray()
-        with self.stream(url, 0, model_id, last=num_bytes - 1) as chunks:
+        with self.stream(url, start, model_id, last=start + num_bytes - 1) as chunks:
             for chunk in chunks:
                 data += chunk
                 if len(data) >= num_bytes:

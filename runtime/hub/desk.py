@@ -24,12 +24,26 @@ from runtime.hub.places import (
     part_folder,
     read_record,
 )
-from runtime.hub.repo import Repo, check_model_id, check_revision, is_model_id, read_repo
+from runtime.hub.repo import (
+    Repo,
+    RepoFile,
+    check_model_id,
+    check_revision,
+    is_model_id,
+    read_repo,
+)
+from runtime.hub.variants import (
+    Variant,
+    files_of,
+    find_variant,
+    usual_variant,
+    variants_of,
+)
 from runtime.inspect.files import shown
 from runtime.prepare.disk import free_bytes
 from runtime.prepare.lock import FolderBusyError
 from runtime.protocol.errors import ErrorCode
-from runtime.protocol.hub import HubCard, HubModel
+from runtime.protocol.hub import HubCard, HubFit, HubModel, HubVariant
 
 MAX_CONFIG_BYTES = 64 << 10
 _NUM_TOGETHER = 6
@@ -54,29 +68,41 @@ class HubDesk:
         with self._hub(endpoint, cancel) as hub:
             return search_hub(hub, query, _free(root))
 
-    def describe(self, model_id: str, endpoint: str, folder: str, cancel: CancelToken) -> HubCard:
-        """Return what a model is, with an outline; raises ``CancelledError``, ``LarderError``."""
+    def describe(
+        self, model_id: str, endpoint: str, folder: str, cancel: CancelToken, variant: str = ""
+    ) -> HubCard:
+        """Return what a model is, with an outline; raises ``CancelledError``, ``LarderError``.
+
+        Of a page with GGUF files alone, and no ``variant`` named, that of the usual size.
+        """
         root = checked_root(folder)
         check_model_id(model_id)
         with self._hub(endpoint, cancel) as hub, _drive_errors(self.cache):
             repo = _repo_of(hub, model_id)
             card = _card_of(repo, root)
             try:
-                files, outline = OutlineMaker(hub, cancel, self._outlines()).make(repo)
+                chosen = _chosen(repo, variant)
+                if chosen is not None:
+                    card = msgspec.structs.replace(
+                        card,
+                        variant=chosen.name,
+                        folder=shown(str(final_folder(root, model_id, chosen.name))),
+                    )
+                files, outline = OutlineMaker(hub, cancel, self._outlines()).make(repo, chosen)
             except LarderError as error:
                 if error.code not in _ACCESS:
                     raise
                 return msgspec.structs.replace(card, problem=report_of(error))
         size = sum(file.size_bytes for file in files)
-        final = final_folder(root, model_id)
-        record = read_record(final)
-        is_here = record is not None and record.files == files and is_complete(final, record)
+        final = final_folder(root, model_id, card.variant)
+        part = part_folder(root, model_id, card.variant)
+        is_here = _is_here(final, files)
         return msgspec.structs.replace(
             card,
             num_files=len(files),
             size_bytes=size,
             left_out_bytes=max(repo.all_bytes - size, 0),
-            kept_bytes=size if is_here else kept_bytes(part_folder(root, model_id), files),
+            kept_bytes=size if is_here else kept_bytes(part, files),
             is_here=is_here,
             outline_folder=outline,
         )
@@ -104,6 +130,7 @@ class HubDesk:
         folder: str,
         cancel: CancelToken,
         tell: Told,
+        variant: str = "",
     ) -> tuple[Path, int]:
         """Bring a model to its place; return its folder and size.
 
@@ -113,25 +140,32 @@ class HubDesk:
         check_model_id(model_id)
         check_revision(revision)
         with self._hub(endpoint, cancel) as hub:
-            record = read_record(part_folder(root, model_id))
+            record = read_record(part_folder(root, model_id, variant))
             if record is not None and (record.model_id, record.revision) == (model_id, revision):
                 repo = Repo(model_id=model_id, revision=revision)
                 files = record.files
             else:
                 repo = _repo_of(hub, model_id, revision)
-                with _drive_errors(self.cache):
-                    files, _ = OutlineMaker(hub, cancel, self._outlines()).make(repo)
+                files = self._files_of(hub, cancel, repo, variant)
             download = Download(hub, cancel, tell, first_pause_s=self.first_pause_s)
-            final = download.run(repo, files, root)
+            final = download.run(repo, files, root, variant)
         return final, sum(file.size_bytes for file in files)
 
-    def kept(self, model_id: str, folder: str) -> int:
+    def _files_of(
+        self, hub: HubConnection, cancel: CancelToken, repo: Repo, variant: str
+    ) -> list[RepoFile]:
+        if variant:
+            return files_of(repo, find_variant(repo, variant))
+        with _drive_errors(self.cache):
+            return OutlineMaker(hub, cancel, self._outlines()).make(repo)[0]
+
+    def kept(self, model_id: str, folder: str, variant: str = "") -> int:
         """Return how much of an unfinished download is there."""
-        place = part_folder(checked_root(folder), model_id)
+        place = part_folder(checked_root(folder), model_id, variant)
         record = read_record(place)
         return kept_bytes(place, record.files) if record is not None else 0
 
-    def discard(self, model_id: str, folder: str) -> int:
+    def discard(self, model_id: str, folder: str, variant: str = "") -> int:
         """Delete an unfinished download; return how many bytes that were.
 
         Raises ``LarderError``.
@@ -140,7 +174,7 @@ class HubDesk:
         root = checked_root(folder)
         try:
             with _drive_errors(root):
-                return discard(root, model_id)
+                return discard(root, model_id, variant)
         except FolderBusyError as cause:
             raise LarderError(ErrorCode.DOWNLOAD_BUSY, model=model_id) from cause
 
@@ -151,6 +185,22 @@ class HubDesk:
         folder = self.cache / "hub"
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+
+def _chosen(repo: Repo, name: str) -> Variant | None:
+    """Return the model in GGUF that is meant; None for the one in safetensors."""
+    if name:
+        return find_variant(repo, name)
+    if any(file.name.endswith(".safetensors") for file in repo.files):
+        return None
+    variants = variants_of(repo)
+    # Where none can be read, looking at one says why.
+    return usual_variant(variants) or next(iter(variants), None)
+
+
+def _is_here(final: Path, files: list[RepoFile]) -> bool:
+    record = read_record(final)
+    return record is not None and record.files == files and is_complete(final, record)
 
 
 def _repo_of(hub: HubConnection, model_id: str, revision: str = "") -> Repo:
@@ -185,6 +235,24 @@ def _card_of(repo: Repo, root: Path) -> HubCard:
         num_downloads=repo.num_downloads,
         free_bytes=_free(root),
         folder=shown(str(final_folder(root, repo.model_id))),
+        variants=[_variant_of(repo, each, root) for each in variants_of(repo)],
+    )
+
+
+def _variant_of(repo: Repo, variant: Variant, root: Path) -> HubVariant:
+    """Return what a page has in GGUF, beside what is here of it."""
+    files = files_of(repo, variant)
+    size = sum(file.size_bytes for file in files)
+    is_here = _is_here(final_folder(root, repo.model_id, variant.name), files)
+    kept = kept_bytes(part_folder(root, repo.model_id, variant.name), files)
+    fit = HubFit.FITS if size - kept <= _free(root) or is_here else HubFit.NO_ROOM
+    return HubVariant(
+        name=variant.name,
+        label=variant.label,
+        fit=fit if variant.is_readable else HubFit.NOT_RUNNABLE,
+        size_bytes=size,
+        num_files=len(variant.files),
+        is_here=is_here,
     )
 
 

@@ -1,6 +1,7 @@
 """A whole model from the hub to the drive: resumed where it stopped, complete or not there."""
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from runtime.engine.base import CancelToken
 from runtime.errors import LarderError
 from runtime.hub.connection import HubConnection
 from runtime.hub.places import (
+    RECORD_NAME,
     Record,
     final_folder,
     is_complete,
@@ -45,6 +47,13 @@ class Fetched:
 Told = Callable[[Fetched], None]
 
 
+def _is_used(folder: Path, record: Record) -> bool:
+    """Whether a folder of ours holds more than its record and what goes beside weights."""
+    names = {path.name for path in folder.iterdir()} - {RECORD_NAME}
+    beside = {file.name for file in record.files if not file.is_weights}
+    return bool(names - beside)
+
+
 class Download:
     """One model on its way. Threads: one."""
 
@@ -68,19 +77,23 @@ class Download:
         self._told_s = clock()
         self._marks: list[tuple[float, int]] = []
 
-    def run(self, repo: Repo, files: list[RepoFile], root: Path) -> Path:
+    def run(self, repo: Repo, files: list[RepoFile], root: Path, variant: str = "") -> Path:
         """Bring a model to its place below ``root``; return its folder.
 
         Raises ``CancelledError`` or ``LarderError``; what is there stays for the next run.
         """
-        final, part = final_folder(root, repo.model_id), part_folder(root, repo.model_id)
+        final = final_folder(root, repo.model_id, variant)
+        part = part_folder(root, repo.model_id, variant)
         record = Record(model_id=repo.model_id, revision=repo.revision, files=files)
-        if final.exists():
-            there = read_record(final)
-            if there == record and is_complete(final, record):
-                return final
-            raise LarderError(ErrorCode.DOWNLOAD_PLACE_TAKEN, folder=shown(str(final)))
         try:
+            if final.exists():
+                there = read_record(final)
+                if there == record and is_complete(final, record):
+                    return final
+                if there is None or there.model_id != repo.model_id or _is_used(final, there):
+                    raise LarderError(ErrorCode.DOWNLOAD_PLACE_TAKEN, folder=shown(str(final)))
+                # What was left when its files were deleted one by one.
+                shutil.rmtree(final)
             part.mkdir(parents=True, exist_ok=True)
             with FolderLock(part):
                 self._fill(record, repo, part)
@@ -107,7 +120,7 @@ class Download:
             self._cancel.check()
             self._file = file.name
             self._tell_now()
-            url = self._hub.file_url(repo, file.name)
+            url = self._hub.file_url(repo, file.path)
             fetch_file(self._carrier, file, url, folder, repo.model_id)
         sync_folder(folder)
         self._tell_now()

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from runtime.hub.connection import HubConnection
-from runtime.hub.repo import count_of, is_model_id, licence_of
+from runtime.hub.gguf_listing import gguf_names, read_listed_gguf
+from runtime.hub.repo import count_of, is_model_id, licence_of, texts_of
 from runtime.inspect.families.llama import LLAMA
 from runtime.inspect.families.qwen3 import QWEN3
 from runtime.inspect.families.registry import FAMILIES
@@ -11,7 +12,7 @@ from runtime.inspect.header import DTYPE_BITS
 from runtime.protocol.hub import HubFit, HubModel
 
 MAX_MODELS = 60
-_EXPAND = ["config", "safetensors", "gated", "downloads", "likes", "tags"]
+_EXPAND = ["config", "safetensors", "gated", "downloads", "likes", "tags", "gguf", "siblings"]
 _DENSE = frozenset(
     name for family in (LLAMA, QWEN3) for name in (family.model_type, *family.aliases)
 )
@@ -23,10 +24,21 @@ _FIT_ORDER = list(HubFit)
 def search_hub(hub: HubConnection, query: str, free_bytes: int) -> list[HubModel]:
     """Return what the hub finds, best suited first and then by downloads.
 
+    Asked for are models that write text and, many of which are not marked so, those in GGUF.
     Raises ``LarderError``.
     """
+    found: dict[str, HubModel] = {}
+    for kind in ({"pipeline_tag": "text-generation"}, {"filter": "gguf"}):
+        for model in _ask(hub, query, kind, free_bytes):
+            found.setdefault(model.model_id, model)
+    return sorted(found.values(), key=_rank)
+
+
+def _ask(
+    hub: HubConnection, query: str, kind: Mapping[str, str], free_bytes: int
+) -> list[HubModel]:
     asked: dict[str, str | list[str]] = {
-        "pipeline_tag": "text-generation",
+        **kind,
         "sort": "downloads",
         "direction": "-1",
         "limit": str(MAX_MODELS),
@@ -37,8 +49,8 @@ def search_hub(hub: HubConnection, query: str, free_bytes: int) -> list[HubModel
     answer = hub.ask("models", asked)
     if not isinstance(answer, list):
         raise hub.invalid("its list of models is none")
-    found = [read_listed(each, free_bytes) for each in answer[:MAX_MODELS]]
-    return sorted((model for model in found if model is not None), key=_rank)
+    read = [read_listed(each, free_bytes) for each in answer[:MAX_MODELS]]
+    return [model for model in read if model is not None]
 
 
 def read_listed(answer: object, free_bytes: int) -> HubModel | None:
@@ -52,10 +64,9 @@ def read_listed(answer: object, free_bytes: int) -> HubModel | None:
     model_type = config.get("model_type") if isinstance(config, dict) else None
     model_type = model_type[:80] if isinstance(model_type, str) else ""
     num_parameters, size_bytes = _weights_of(answer.get("safetensors"))
-    tags = answer.get("tags")
-    is_foreign = not num_parameters and bool(
-        _FOREIGN & {tag for tag in (tags if isinstance(tags, list) else []) if isinstance(tag, str)}
-    )
+    if not num_parameters and (names := gguf_names(answer)):
+        return read_listed_gguf(answer, model_id, names, free_bytes)
+    is_foreign = not num_parameters and bool(_FOREIGN.intersection(texts_of(answer.get("tags"))))
     return HubModel(
         model_id=model_id,
         fit=_fit(model_type, size_bytes, free_bytes, is_foreign=is_foreign),

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from runtime.errors import LarderError
-from runtime.hub.repo import RepoFile, check_model_id
+from runtime.hub.repo import RepoFile, check_model_id, is_plain_name
 from runtime.prepare.disk import PART_ENDING, replacing
 from runtime.prepare.lock import FolderLock
 from runtime.protocol.errors import ErrorCode
@@ -37,15 +37,27 @@ def checked_root(folder: str) -> Path:
     return root
 
 
-def final_folder(root: Path, model_id: str) -> Path:
-    """Return where a model lies once it is complete."""
+def final_folder(root: Path, model_id: str, variant: str = "") -> Path:
+    """Return where a model, or one of those in GGUF of a page, lies once it is complete.
+
+    Raises ``LarderError`` for names that lead elsewhere.
+    """
     check_model_id(model_id)
-    return root.joinpath(*model_id.split("/"))
+    if variant and not is_plain_name(variant):
+        raise LarderError(
+            ErrorCode.SETTING_INVALID,
+            name="variant",
+            found=variant[:120],
+            expected="a name like Q4_K_M",
+        )
+    final = root.joinpath(*model_id.split("/"))
+    # No model's own name has that sign in it.
+    return final.with_name(f"{final.name}@{variant}") if variant else final
 
 
-def part_folder(root: Path, model_id: str) -> Path:
+def part_folder(root: Path, model_id: str, variant: str = "") -> Path:
     """Return where its files gather; hidden, so that no search takes it for a model."""
-    final = final_folder(root, model_id)
+    final = final_folder(root, model_id, variant)
     return final.with_name(f".{final.name}.download")
 
 
@@ -81,13 +93,13 @@ def kept_bytes(folder: Path, files: list[RepoFile]) -> int:
     return total
 
 
-def discard(root: Path, model_id: str) -> int:
+def discard(root: Path, model_id: str, variant: str = "") -> int:
     """Delete what an unfinished download left; return how many bytes that were.
 
     Raises ``FolderBusyError`` while it goes on, or ``OSError``. Only a folder of our own making is
     deleted.
     """
-    folder = part_folder(root, model_id)
+    folder = part_folder(root, model_id, variant)
     if not folder.is_dir():
         return 0
     with FolderLock(folder):

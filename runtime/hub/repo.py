@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from runtime.errors import LarderError
+from runtime.inspect.gguf.parts import is_gguf_name
 from runtime.inspect.shards import INDEX_NAME, SINGLE_NAME, weight_files
 from runtime.prepare.disk import PART_ENDING
 from runtime.protocol.errors import ErrorCode
@@ -31,11 +32,18 @@ class RepoFile:
     sha256: str = ""
     git_sha1: str = ""
     """Of git, which puts the size before the bytes; for files that are not large."""
+    folder: str = ""
+    """Where on the page it lies; here it lies beside the others."""
 
     @property
     def is_weights(self) -> bool:
         """Whether it holds matrices."""
-        return self.name.endswith(".safetensors")
+        return self.name.endswith(".safetensors") or is_gguf_name(self.name)
+
+    @property
+    def path(self) -> str:
+        """Its name with its folder, as the hub has it."""
+        return f"{self.folder}/{self.name}" if self.folder else self.name
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +60,8 @@ class Repo:
     num_downloads: int = 0
     files: tuple[RepoFile, ...] = ()
     """Those at the top of the page that can be a name here."""
+    gguf_files: tuple[RepoFile, ...] = ()
+    """Models in GGUF and parts of them, wherever on the page they lie."""
     all_bytes: int = 0
     """Of every file of the page."""
 
@@ -101,7 +111,10 @@ def read_repo(answer: object, model_id: str) -> Repo:
         raise ValueError("the model has no list of files")
     files = [_read_file(each) for each in siblings]
     all_bytes = sum(file.size_bytes for file in files)
-    top = {file.name: file for file in files if _is_plain(file.name)}
+    top = {file.name: file for file in files if not file.folder and is_plain_name(file.name)}
+    gguf_files = [
+        file for file in files if is_gguf_name(file.name) and all(map(is_plain_name, _parts(file)))
+    ]
     card = answer.get("cardData")
     card = card if isinstance(card, dict) else {}
     return Repo(
@@ -110,10 +123,11 @@ def read_repo(answer: object, model_id: str) -> Repo:
         licence=licence_of(answer),
         is_gated=bool(answer.get("gated")),
         base_model=_first_text(card.get("base_model")),
-        languages=tuple(_texts(card.get("language"))[:8]),
+        languages=tuple(texts_of(card.get("language"))[:8]),
         last_modified=str(answer.get("lastModified") or "")[:10],
         num_downloads=count_of(answer.get("downloads")),
         files=tuple(sorted(top.values(), key=lambda file: file.name)),
+        gguf_files=tuple(sorted(gguf_files, key=lambda file: file.path)),
         all_bytes=all_bytes,
     )
 
@@ -149,7 +163,7 @@ def licence_of(answer: dict[object, object]) -> str:
     card = answer.get("cardData")
     if isinstance(card, dict) and isinstance(card.get("license"), str):
         return str(card["license"])[:80]
-    tags = _texts(answer.get("tags"))
+    tags = texts_of(answer.get("tags"))
     return next((tag.partition(":")[2][:80] for tag in tags if tag.startswith("license:")), "")
 
 
@@ -169,16 +183,22 @@ def _read_file(sibling: object) -> RepoFile:
     git = sibling.get("blobId")
     is_sha256 = isinstance(sha256, str) and _SHA256.fullmatch(sha256)
     is_sha1 = isinstance(git, str) and _SHA1.fullmatch(git) and not isinstance(lfs, dict)
+    folder, _, name = sibling["rfilename"].rpartition("/")
     return RepoFile(
-        name=sibling["rfilename"],
+        name=name,
+        folder=folder,
         size_bytes=size,
         sha256=str(sha256) if is_sha256 else "",
         git_sha1=str(git) if is_sha1 else "",
     )
 
 
-def _is_plain(name: str) -> bool:
-    """Whether a name is that of a file at the top of the page, on every system."""
+def _parts(file: RepoFile) -> list[str]:
+    return file.path.split("/")
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name is that of a file or folder on every system."""
     return (
         0 < len(name.encode("utf-8", "replace")) <= 200
         and name.isprintable()
@@ -199,10 +219,11 @@ def _is_small(file: RepoFile) -> bool:
     return name.endswith(_SMALL_ENDINGS) or name.startswith(_SMALL_STARTS)
 
 
-def _texts(value: object) -> list[str]:
+def texts_of(value: object) -> list[str]:
+    """Return the texts of a list, or the one that an answer has in its place."""
     values = value if isinstance(value, list) else [value]
     return [text[:200] for text in values if isinstance(text, str)]
 
 
 def _first_text(value: object) -> str:
-    return next(iter(_texts(value)), "")
+    return next(iter(texts_of(value)), "")

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 import msgspec
 
 from runtime.plan.kinds import FEWEST_BITS
+from runtime.protocol.hub import HubOutlook
 from runtime.protocol.plan import PlacementPlan, PlanKind, Reason, ReasonCode
 from runtime.protocol.values import Forecast, Tier
 
+_LEAST_BITS, _MOST_BITS = 4.0, 9.0
+"""Of a weight in files of a model: what is worth its loss, and what nobody tells from the whole."""
 MAX_DRIVE_RATIO = 0.05
 """Part of a token's time that waiting for the drive may take without being worth fewer bits."""
 
@@ -16,6 +19,27 @@ def recommend(plans: Sequence[PlacementPlan]) -> PlanKind | None:
     """Return the kind to take: the most exact one that hardly needs the drive, else the fastest."""
     found = _recommended(plans)
     return None if found is None else found.kind
+
+
+def needs_drive(plan: PlacementPlan) -> bool:
+    """Whether answers of a plan that can be loaded wait for the drive again and again."""
+    return _merit(plan) is ReasonCode.BEST_BY_SPEED
+
+
+def advise(outlooks: Sequence[HubOutlook], bits: Sequence[float]) -> int | None:
+    """Return which of several files of one model to take, by the bits of a weight in each.
+
+    The most exact one that hardly needs the drive, of those that eight bits hold; else the fastest,
+    with fewer than four bits only where nothing else runs.
+    """
+    found = [index for index, each in enumerate(outlooks) if each.forecast is not None]
+    few = [index for index in found if bits[index] <= _MOST_BITS]
+    calm = [index for index in few if not outlooks[index].is_on_drive]
+    good = [index for index in calm if bits[index] >= _LEAST_BITS]
+    if good:
+        return max(good, key=lambda index: bits[index])
+    able = [index for index in few if bits[index] >= _LEAST_BITS] or few or found
+    return max(able, key=lambda index: _rate(outlooks[index]), default=None)
 
 
 def explained(plans: Sequence[PlacementPlan]) -> list[PlacementPlan]:
@@ -85,6 +109,10 @@ def _merit(plan: PlacementPlan) -> ReasonCode:
     if drive_ratio <= MAX_DRIVE_RATIO:
         return ReasonCode.BEST_NEARLY_IN_MEMORY
     return ReasonCode.BEST_BY_SPEED
+
+
+def _rate(outlook: HubOutlook) -> float:
+    return outlook.forecast.decode_tokens_per_s_low if outlook.forecast is not None else 0.0
 
 
 def _speed(plan: PlacementPlan) -> float:

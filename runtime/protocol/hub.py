@@ -36,6 +36,40 @@ class HubModel(Value):
     """Of the weights, by their number and types."""
     num_downloads: int = 0
     num_likes: int = 0
+    gguf_label: str = ""
+    """What the numbers are called of those files in GGUF that are told of, as in ``Q4_K_M``.
+
+    Of such models the size is an estimate. Empty for models in safetensors.
+    """
+    base_model: str = ""
+    """Of a model in GGUF the one it was made from, whose config it shares."""
+
+
+class HubVariant(Value):
+    """One of the models in GGUF on a page: the same weights in other bits."""
+
+    name: str
+    """What it goes by among those of its page."""
+    label: str = ""
+    """What its numbers are called; empty if the names of its files do not say."""
+    fit: HubFit = HubFit.FITS
+    size_bytes: int = 0
+    num_files: int = 1
+    """More than one for a set that was split."""
+    is_here: bool = False
+
+
+class HubSketch(Value):
+    """What a forecast needs to know of a model none of whose files is here."""
+
+    config: str = ""
+    """A whole ``config.json``, of the model that GGUF files were made from too."""
+    outline: str = ""
+    """In place of a config, the outline of the same model in other bits."""
+    gguf_label: str = ""
+    """What the numbers of its files in GGUF are called; empty for safetensors."""
+    size_bytes: int = 0
+    """Of its files in GGUF; 0 where that is not known."""
 
 
 class HubOutlook(Value):
@@ -44,6 +78,8 @@ class HubOutlook(Value):
     forecast: Forecast | None = None
     is_too_large: bool = False
     """No plan fits into the memory, whatever stays on the drive."""
+    is_on_drive: bool = False
+    """Some of its experts would be read from the drive while it answers."""
 
 
 class HubCard(Value):
@@ -72,6 +108,11 @@ class HubCard(Value):
     is_here: bool = False
     """Whether it lies there already."""
     outline_folder: str = ""
-    """A folder with all small files and the beginnings of the weights, which can be planned."""
+    """What can be planned: a folder with all small files and the beginnings of the weights, or in
+    GGUF the first file."""
     problem: ErrorReport | None = None
     """Why its files cannot be had; there is no outline then."""
+    variant: str = ""
+    """Which of its models in GGUF this is of; empty for the one in safetensors."""
+    variants: list[HubVariant] = []
+    """All its models in GGUF, largest first."""

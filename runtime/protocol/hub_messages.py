@@ -1,7 +1,8 @@
 """The messages about hubs and downloads; see ``messages``."""
 
 from runtime.protocol.base import Command, Reply
-from runtime.protocol.hub import HubCard, HubModel
+from runtime.protocol.hub import HubCard, HubModel, HubOutlook, HubSketch
+from runtime.protocol.values import Budgets
 
 
 class SearchHub(Command):
@@ -22,6 +23,8 @@ class DescribeHubModel(Command):
     model_id: str
     folder: str
     endpoint: str = ""
+    variant: str = ""
+    """Which of its models in GGUF; empty for the one in safetensors or else the usual one."""
 
 
 class ReadHubConfigs(Command):
@@ -31,6 +34,16 @@ class ReadHubConfigs(Command):
     endpoint: str = ""
 
 
+class ForecastModels(Command):
+    """Forecast models none of whose files is here. Closed by ``ModelsForecast``."""
+
+    models: list[HubSketch]
+    folder: str
+    """Where the models would lie."""
+    budgets: Budgets = Budgets()
+    context_tokens: int = 0
+
+
 class DownloadModel(Command):
     """Download one revision of a model. Closed by ``ModelDownloaded`` or ``DownloadPaused``."""
 
@@ -38,6 +51,8 @@ class DownloadModel(Command):
     revision: str
     folder: str
     endpoint: str = ""
+    variant: str = ""
+    """Which of its models in GGUF; empty for the one in safetensors."""
 
 
 class DiscardDownload(Command):
@@ -45,6 +60,7 @@ class DiscardDownload(Command):
 
     model_id: str
     folder: str
+    variant: str = ""
 
 
 class HubSearched(Reply):
@@ -63,6 +79,14 @@ class HubConfigsRead(Reply):
     """The ``config.json`` of each model that was asked for, empty where it cannot be had."""
 
     configs: list[str]
+
+
+class ModelsForecast(Reply):
+    """For each sketch how its model would do by the plan that would be recommended."""
+
+    forecasts: list[HubOutlook]
+    advised: int | None = None
+    """Which of them to take, if they are one model in other bits each; None: no one can run."""
 
 
 class HubCancelled(Reply):

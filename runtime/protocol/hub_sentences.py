@@ -28,8 +28,8 @@ HUB_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
             " HF_TOKEN set to your token once you may have them, which its page at {host} tells."
         ),
         ErrorCode.HUB_MODEL_UNUSABLE: (
-            "{model} cannot be used: {reason}. Choose a version of it with config.json and"
-            " safetensors files."
+            "{model} cannot be used: {reason}. Choose a version of it with GGUF files, or with"
+            " config.json and safetensors files."
         ),
         ErrorCode.DOWNLOAD_MISMATCHED: (
             "{file} arrived twice with other bytes than {host} names, and was thrown away. Try"

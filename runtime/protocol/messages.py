@@ -13,8 +13,13 @@ from runtime.protocol.chat import ChatMessage, FinishReason, GenerationStats, Sa
 from runtime.protocol.engine_messages import EngineFetched, FetchEngine
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.figure_messages import DescribeFigures, FiguresDescribed, StateFigure
-from runtime.protocol.hub import HubOutlook
-from runtime.protocol.hub_messages import DownloadProgressed, HubClosing, HubCommand
+from runtime.protocol.hub_messages import (
+    DownloadProgressed,
+    ForecastModels,
+    HubClosing,
+    HubCommand,
+    ModelsForecast,
+)
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import LoadedModel, LoadStage, ModelReport
 from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
@@ -70,17 +75,6 @@ class PlanBudgets(Command):
     kind: PlanKind
     context_tokens: int = 0
     """As in ``PlanModel``."""
-
-
-class ForecastModels(Command):
-    """Forecast models of which only configs are known. Closed by ``ModelsForecast``."""
-
-    configs: list[str]
-    """Each a whole ``config.json``."""
-    folder: str
-    """Where the models would lie."""
-    budgets: Budgets = Budgets()
-    context_tokens: int = 0
 
 
 class PrepareModel(Command):
@@ -224,12 +218,6 @@ class BudgetsPlanned(Reply):
     """What the kind of plan would do; None where the folder has no such plan."""
 
     curve: BudgetCurve | None
-
-
-class ModelsForecast(Reply):
-    """For each config how its model would do by the plan that would be recommended."""
-
-    forecasts: list[HubOutlook]
 
 
 class PreparePhase(enum.StrEnum):

@@ -1,17 +1,21 @@
 """The desk: the thread that answers what needs no engine thread, also while the engine works."""
 
+from runtime.inspect.gguf.labels import bits_of
 from runtime.inspect.weigh import weigh_model
+from runtime.plan.recommendation import advise
 from runtime.protocol.figure_messages import DescribeFigures, FiguresDescribed, StateFigure
+from runtime.protocol.hub_messages import (
+    ForecastModels,
+    ModelsForecast,
+)
 from runtime.protocol.messages import (
     BudgetsPlanned,
     CountTokens,
     DescribeMachine,
-    ForecastModels,
     InspectModel,
     MachineDescribed,
     ModelInspected,
     ModelPlanned,
-    ModelsForecast,
     ModelWeighed,
     PlanBudgets,
     PlanModel,
@@ -110,13 +114,17 @@ class Desk:
                 request.close(BudgetsPlanned(request_id=request_id, curve=curve))
             case ForecastModels():
                 forecasts = self._planning.forecast(
-                    question.configs,
+                    question.models,
                     question.folder,
                     question.budgets,
                     question.context_tokens,
                     self._room.held_vram(),
                 )
-                request.close(ModelsForecast(request_id=request_id, forecasts=forecasts))
+                bits = [bits_of(each.gguf_label) for each in question.models]
+                advised = advise(forecasts, bits)
+                request.close(
+                    ModelsForecast(request_id=request_id, forecasts=forecasts, advised=advised)
+                )
             case DescribeMachine():
                 machine = self._planning.describe(
                     question.folders, is_thorough=question.is_thorough

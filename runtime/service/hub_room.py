@@ -125,7 +125,11 @@ class HubRoom:
                 request.close(HubConfigsRead(request_id=request_id, configs=configs))
                 return
             card = self._desk().describe(
-                question.model_id, question.endpoint, question.folder, request.cancel
+                question.model_id,
+                question.endpoint,
+                question.folder,
+                request.cancel,
+                question.variant,
             )
             request.close(HubModelDescribed(request_id=request_id, card=card))
         except CancelledError:
@@ -196,9 +200,10 @@ class HubRoom:
                 command.folder,
                 request.cancel,
                 tell,
+                command.variant,
             )
         except CancelledError:
-            kept = desk.kept(command.model_id, command.folder)
+            kept = desk.kept(command.model_id, command.folder, command.variant)
             request.close(DownloadPaused(request_id=request_id, kept_bytes=kept))
             return
         request.close(
@@ -206,7 +211,7 @@ class HubRoom:
         )
 
     def _discard(self, request: Request, command: DiscardDownload) -> None:
-        freed = self._desk().discard(command.model_id, command.folder)
+        freed = self._desk().discard(command.model_id, command.folder, command.variant)
         request.close(DownloadDiscarded(request_id=request.request_id, freed_bytes=freed))
 
 

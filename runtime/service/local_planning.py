@@ -22,9 +22,9 @@ from runtime.inspect.inspection import Inspection
 from runtime.inspect.outlook import outlook
 from runtime.plan.memory import room_of, vram_room_of
 from runtime.plan.planner import plan_curve, plan_model
-from runtime.plan.recommendation import recommend
+from runtime.plan.recommendation import needs_drive, recommend
 from runtime.protocol.errors import ErrorCode
-from runtime.protocol.hub import HubOutlook
+from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import BudgetCurve, PlanKind
@@ -116,20 +116,20 @@ class LocalPlanning:
 
     def forecast(
         self,
-        configs: Sequence[str],
+        sketches: Sequence[HubSketch],
         folder: str,
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
     ) -> list[HubOutlook]:
-        """Return what models would do on what is there now, by their configs alone."""
+        """Return what models would do on what is there now, by their sketches alone."""
         # Measured with reads of the usual size: each model's own would take seconds the first time.
         machine = with_held(
             self._describe([folder, self._places.usual], 0), own_ram_bytes(), held_vram or {}
         )
         return [
-            _forecast(outlook(config, folder), machine, budgets, context_tokens)
-            for config in configs
+            _forecast(outlook(sketch, folder), machine, budgets, context_tokens)
+            for sketch in sketches
         ]
 
     def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
@@ -231,10 +231,10 @@ def _forecast(
     """Return what the plan that is recommended says, if one is known and can be."""
     plans = [] if facts is None else plan_model(facts, machine, budgets, context_tokens)
     kind = recommend(plans)
-    return HubOutlook(
-        forecast=next((plan.forecast for plan in plans if plan.kind is kind), None),
-        is_too_large=bool(plans) and kind is None,
-    )
+    chosen = next((plan for plan in plans if plan.kind is kind), None)
+    if chosen is None:
+        return HubOutlook(is_too_large=bool(plans))
+    return HubOutlook(forecast=chosen.forecast, is_on_drive=needs_drive(chosen))
 
 
 def own_ram_bytes() -> int:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from runtime.protocol.figure_messages import Figure
-from runtime.protocol.hub import HubOutlook
+from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
@@ -64,13 +64,13 @@ class Planning(Protocol):
 
     def forecast(
         self,
-        configs: Sequence[str],
+        sketches: Sequence[HubSketch],
         folder: str,
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
     ) -> list[HubOutlook]:
-        """Return for configs how their models would do if they lay in a folder.
+        """Return for sketches how their models would do if they lay in a folder.
 
         Of each the recommended plan counts; the other arguments are those of ``plan``.
         """

@@ -11,8 +11,9 @@ from runtime.engine.script import TOP_K, Script
 from runtime.errors import LarderError, report_of
 from runtime.hardware.figures import figures_of, with_figure
 from runtime.hardware.profile import checked_profile
+from runtime.inspect.gguf.places import is_gguf
 from runtime.protocol.errors import ErrorCode, ErrorReport
-from runtime.protocol.hub import HubOutlook
+from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel, PreparePhase
 from runtime.protocol.model import ModelReport, PreparedCopy
@@ -113,16 +114,19 @@ class ScriptedPlanning:
 
     def forecast(
         self,
-        configs: Sequence[str],
+        sketches: Sequence[HubSketch],
         folder: str,
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
     ) -> list[HubOutlook]:
-        """Return for each config that is there what the most exact plan says."""
+        """Return for each model of which something is known what the most exact plan says."""
         report = self.inspect(folder)
         plan = make_plan(self._script, report, PlanKind.EXACT, budgets, context_tokens)
-        return [HubOutlook(forecast=plan.forecast if config else None) for config in configs]
+        return [
+            HubOutlook(forecast=plan.forecast if each.config or each.outline else None)
+            for each in sketches
+        ]
 
     def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
         """Return a machine with 16 GiB of RAM and the accelerator of the script."""
@@ -197,6 +201,6 @@ class ScriptedPlanning:
 
 
 def _problems(folder: str) -> list[ErrorReport]:
-    if Path(folder).is_dir():
+    if Path(folder).is_dir() or is_gguf(Path(folder)):
         return []
     return [report_of(LarderError(ErrorCode.FOLDER_NOT_FOUND, folder=folder))]

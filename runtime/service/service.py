@@ -12,6 +12,7 @@ from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
     DownloadModel,
+    ForecastModels,
     ReadHubConfigs,
     SearchHub,
 )
@@ -22,7 +23,6 @@ from runtime.protocol.messages import (
     CountTokens,
     DescribeMachine,
     FindModels,
-    ForecastModels,
     InspectModel,
     LoadModel,
     OpenSession,

@@ -19,7 +19,7 @@ from runtime.protocol.figure_messages import (
     StateFigure,
 )
 from runtime.protocol.framing import encode
-from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook
+from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook, HubSketch, HubVariant
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
@@ -27,11 +27,13 @@ from runtime.protocol.hub_messages import (
     DownloadModel,
     DownloadPaused,
     DownloadProgressed,
+    ForecastModels,
     HubCancelled,
     HubConfigsRead,
     HubModelDescribed,
     HubSearched,
     ModelDownloaded,
+    ModelsForecast,
     ReadHubConfigs,
     SearchHub,
 )
@@ -56,7 +58,6 @@ from runtime.protocol.messages import (
     CountTokens,
     DescribeMachine,
     FindModels,
-    ForecastModels,
     GenerationCancelled,
     GenerationFinished,
     GenerationStarted,
@@ -70,7 +71,6 @@ from runtime.protocol.messages import (
     ModelLoaded,
     ModelPlanned,
     ModelPrepared,
-    ModelsForecast,
     ModelsFound,
     ModelsSearched,
     ModelWeighed,
@@ -337,7 +337,14 @@ COMMANDS: list[AnyCommand] = [
     PlanModel(request_id=3, folder="/models/a", budgets=_BUDGETS, context_tokens=4096),
     PlanBudgets(request_id=3, folder="/models/a", kind=PlanKind.EXACT, context_tokens=4096),
     ForecastModels(
-        request_id=18, configs=["{}"], folder="/models", budgets=_BUDGETS, context_tokens=4096
+        request_id=18,
+        models=[
+            HubSketch(config="{}"),
+            HubSketch(outline="/cache/a.gguf", gguf_label="Q4_K_M", size_bytes=7),
+        ],
+        folder="/models",
+        budgets=_BUDGETS,
+        context_tokens=4096,
     ),
     PrepareModel(
         request_id=4,
@@ -436,7 +443,11 @@ EVENTS: list[AnyEvent] = [
     BudgetsPlanned(request_id=3, curve=None),
     ModelsForecast(
         request_id=18,
-        forecasts=[HubOutlook(forecast=_PLAN.forecast), HubOutlook(is_too_large=True)],
+        forecasts=[
+            HubOutlook(forecast=_PLAN.forecast, is_on_drive=True),
+            HubOutlook(is_too_large=True),
+        ],
+        advised=0,
     ),
     HubConfigsRead(request_id=19, configs=["{}", ""]),
     PrepareProgressed(
@@ -477,7 +488,10 @@ EVENTS: list[AnyEvent] = [
     BudgetsSet(request_id=11, model=_MODEL, plan=_PLAN),
     HubSearched(
         request_id=14,
-        models=[HubModel(model_id="a/b", fit=HubFit.NO_ROOM, num_parameters=5, size_bytes=10)],
+        models=[
+            HubModel(model_id="a/b", fit=HubFit.NO_ROOM, num_parameters=5, size_bytes=10),
+            HubModel(model_id="a/b-GGUF", fit=HubFit.FITS, gguf_label="Q4_K_M", base_model="a/b"),
+        ],
     ),
     HubModelDescribed(
         request_id=15,
@@ -489,6 +503,10 @@ EVENTS: list[AnyEvent] = [
             size_bytes=10,
             folder="/models/a/b",
             problem=_ERROR,
+            variant="Q4_K_M",
+            variants=[
+                HubVariant(name="Q4_K_M", label="Q4_K_M", size_bytes=10, num_files=2, is_here=True)
+            ],
         ),
     ),
     HubCancelled(request_id=15),

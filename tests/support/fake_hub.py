@@ -138,7 +138,7 @@ class FakeHub:
     def _search(self, request: BaseHTTPRequestHandler, query: dict[str, list[str]]) -> None:
         word = query.get("search", [""])[0].lower()
         found = [
-            {"id": name, **model.facts}
+            {"id": name, "siblings": _names(model), **model.facts}
             for name, model in self.models.items()
             if word in name.lower()
         ]
@@ -172,7 +172,7 @@ class FakeHub:
             _send(request, 404, b"")
         elif model.is_closed:
             _send(request, 403, b"", {"X-Error-Code": "GatedRepo"})
-        elif name.endswith(".safetensors") and not is_far:
+        elif name.endswith((".safetensors", ".gguf")) and not is_far:
             _send(request, 302, b"", {"Location": f"/cdn/{model_id}/resolve/{commit}/{name}"})
         else:
             waiting = self.faults.get(name, [])
@@ -258,6 +258,22 @@ def moe_facts(num_parameters: int = 30_000_000_000, **other: Any) -> dict[str, A
     }
 
 
+def gguf_facts(base_model: str = "", **other: Any) -> dict[str, Any]:
+    """Return what a hub says of a page with files in GGUF."""
+    tags = ["gguf", "license:apache-2.0", "text-generation"]
+    if base_model:
+        tags += [f"base_model:{base_model}", f"base_model:quantized:{base_model}"]
+    return {
+        "gguf": {"architecture": "qwen3moe", "total": 30_000_000_000},
+        "gated": False,
+        "downloads": 2000,
+        "likes": 20,
+        "tags": tags,
+        "lastModified": "2026-05-31T08:00:00.000Z",
+        **other,
+    }
+
+
 def _send(
     request: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str] | None = None
 ) -> None:
@@ -269,12 +285,18 @@ def _send(
     request.wfile.write(body)
 
 
+def _names(model: HubModelFiles) -> list[dict[str, str]]:
+    """Name a model's files as lists do, without their sizes."""
+    paths = sorted(path for path in model.folder.rglob("*") if path.is_file())
+    return [{"rfilename": path.relative_to(model.folder).as_posix()} for path in paths]
+
+
 def _sibling(path: Path, folder: Path) -> dict[str, Any]:
     """Describe a file as hubs do: large ones by SHA-256, others by git's hash."""
     data = path.read_bytes()
     name = path.relative_to(folder).as_posix()
     git = hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
     found: dict[str, Any] = {"rfilename": name, "size": len(data), "blobId": git}
-    if name.endswith((".safetensors", ".bin")):
+    if name.endswith((".safetensors", ".bin", ".gguf")):
         found["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
     return found

@@ -2,10 +2,22 @@
 
 import hashlib
 import struct
-from io import BufferedReader
+from typing import Protocol
 
 _PIECE_BYTES = 1 << 20
 _U64 = struct.Struct("<Q")
+
+
+class Source(Protocol):
+    """What a header is read from."""
+
+    def read(self, num_bytes: int, /) -> bytes:
+        """Return the next bytes, fewer at the end."""
+        ...
+
+    def seek(self, offset_bytes: int, /) -> object:
+        """Go to a place from which to read on."""
+        ...
 
 
 class HeaderRefusedError(Exception):
@@ -23,7 +35,7 @@ class HeaderEndedError(Exception):
 class Cursor:
     """A place in a file that moves forwards only; everything passed goes into a digest."""
 
-    def __init__(self, file: BufferedReader, file_bytes: int, max_bytes: int) -> None:
+    def __init__(self, file: Source, file_bytes: int, max_bytes: int) -> None:
         self._file = file
         self._file_bytes = file_bytes
         self._max_bytes = max_bytes

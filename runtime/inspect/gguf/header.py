@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from runtime.errors import LarderError
 from runtime.inspect.files import open_regular, shown, unreadable
-from runtime.inspect.gguf.cursor import Cursor, HeaderEndedError, HeaderRefusedError
+from runtime.inspect.gguf.cursor import Cursor, HeaderEndedError, HeaderRefusedError, Source
 from runtime.inspect.lookalike import GGUF_MARK, START_BYTES, mistaken_for_text
 from runtime.inspect.shards import MAX_TENSORS
 from runtime.protocol.errors import ErrorCode
@@ -101,23 +101,29 @@ def read_header(path: Path) -> GgufHeader:
     """
     with open_regular(path) as file:
         try:
-            file_bytes = os.fstat(file.fileno()).st_size
-            start = file.read(START_BYTES)
-            file.seek(0)
-            if start[:4] != GGUF_MARK:
-                reason = mistaken_for_text(start) or "it does not begin as GGUF files do"
-                raise HeaderRefusedError(reason)
-            cursor = Cursor(file, file_bytes, MAX_HEADER_BYTES)
-            header = _read(path, file_bytes, cursor)
-        except HeaderEndedError as cause:
-            raise _truncated(path, file_bytes, cause.needed_bytes) from cause
-        except HeaderRefusedError as cause:
-            reason = shown(str(cause))
-            raise LarderError(
-                ErrorCode.SHARD_INVALID, file=shown(str(path)), reason=reason
-            ) from cause
+            return read_header_from(path, file, os.fstat(file.fileno()).st_size)
         except OSError as cause:
             raise unreadable(path, cause) from cause
+
+
+def read_header_from(path: Path, file: Source, file_bytes: int) -> GgufHeader:
+    """Return the checked header of a file of which at least the beginning can be read.
+
+    Raises what reading raises, or ``LarderError`` as ``read_header`` does.
+    """
+    try:
+        start = file.read(START_BYTES)
+        file.seek(0)
+        if start[:4] != GGUF_MARK:
+            reason = mistaken_for_text(start) or "it does not begin as GGUF files do"
+            raise HeaderRefusedError(reason)
+        cursor = Cursor(file, file_bytes, MAX_HEADER_BYTES)
+        header = _read(path, file_bytes, cursor)
+    except HeaderEndedError as cause:
+        raise _truncated(path, file_bytes, cause.needed_bytes) from cause
+    except HeaderRefusedError as cause:
+        reason = shown(str(cause))
+        raise LarderError(ErrorCode.SHARD_INVALID, file=shown(str(path)), reason=reason) from cause
     needed = max(
         (each.offset_bytes + each.num_bytes for each in header.tensors.values()), default=0
     )

@@ -397,6 +397,7 @@ _READERS: Mapping[str, Callable[[Metadata], Config]] = {
     "qwen3moe": _qwen3_moe,
     "qwen3vlmoe": _qwen3_moe,
 }
+ARCHITECTURES = frozenset(_READERS)
 SUPPORTED = ", ".join(sorted(_READERS))
 TURNED_PAIRS = frozenset({"llama", "granitemoe"})
 """Architectures whose files have the halves of each head of queries and keys alternating."""

@@ -75,11 +75,15 @@ def first_part(path: Path) -> Path:
 
 def part_paths(path: Path) -> list[Path]:
     """Return all files of the set that one belongs to, whether they are there or not."""
-    match = _of_set(path.name)
+    return [path.with_name(name) for name in part_names(path.name)]
+
+
+def part_names(name: str) -> list[str]:
+    """Return the names of all files of the set that one belongs to."""
+    match = _of_set(name)
     if match is None:
-        return [path]
-    numbers = range(1, int(match["total"]) + 1)
-    return [path.with_name(_part_name(match, number)) for number in numbers]
+        return [name]
+    return [_part_name(match, number) for number in range(1, int(match["total"]) + 1)]
 
 
 def _of_set(name: str) -> re.Match[str] | None:

@@ -1,5 +1,6 @@
 """Searching a hub and looking at a model, with both runtimes played by the test."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,14 @@ from app.state.hub_link import HubLink
 from app.state.library import LibraryState
 from app.state.session import Session
 from app.state.settings import SettingsState
-from runtime.protocol.hub import HubCard, HubFit, HubModel
+from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook, HubVariant
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
+    ForecastModels,
     HubCancelled,
     HubModelDescribed,
     HubSearched,
+    ModelsForecast,
     SearchHub,
 )
 from runtime.protocol.messages import CancelRequest, CommandFailed, ModelPlanned, PlanModel
@@ -50,7 +53,9 @@ class Stage:
         assert self.discover.choice is not None
         return self.discover.choice
 
-    def describe(self, outline: str = OUTLINE, *, is_closed: bool = False) -> None:
+    def describe(
+        self, outline: str = OUTLINE, *, is_closed: bool = False, variants: Sequence[str] = ()
+    ) -> None:
         """Answer the newest question about a model."""
         command = self.hub.last(DescribeHubModel)
         card = HubCard(
@@ -58,6 +63,8 @@ class Stage:
             revision="0" * 40,
             outline_folder=outline,
             problem=some_error() if is_closed else None,
+            variant=variants[0] if variants else "",
+            variants=[HubVariant(name=name, label=name) for name in variants],
         )
         self.hub.answer(HubModelDescribed(request_id=command.request_id, card=card))
 
@@ -153,6 +160,32 @@ def test_model_that_is_looked_at_is_planned_and_never_listed(stage: Stage) -> No
     assert len(stage.choice.plans) == 1
     assert stage.choice.error is None
     assert stage.library.models == []
+
+
+def test_comparison_that_comes_late_or_fails_changes_nothing(stage: Stage) -> None:
+    stage.discover.choose_variant("Q8_0")
+    stage.allow()
+    stage.discover.choose_variant("Q8_0")
+    assert stage.hub.count(DescribeHubModel) == 0
+    assert stage.discover.shown_variant == ""
+    stage.discover.choose("a/b")
+    assert stage.discover.shown_variant == ""
+    stage.describe(variants=["Q8_0", "Q4_K_M"])
+    stage.plan()
+    asked = stage.client.last(ForecastModels)
+    assert len(asked.models) == 2
+    stage.client.answer(CommandFailed(request_id=asked.request_id, error=some_error()))
+    assert stage.choice.outlooks == {}
+    stage.discover.choose("c/d")
+    late = ModelsForecast(request_id=asked.request_id, forecasts=[HubOutlook(), HubOutlook()])
+    stage.client.answer(late)
+    assert stage.choice.outlooks == {}
+    stage.discover._on_compared(["a", "b"], late)
+    stage.discover.choice = None
+    stage.discover._on_compared(["a", "b"], late)
+    stage.discover._compare()
+    sent = [each for each in stage.client.sent if isinstance(each, ForecastModels)]
+    assert sum(bool(each.models[0].outline) for each in sent) == 1
 
 
 def test_model_that_cannot_run_says_why(stage: Stage) -> None:

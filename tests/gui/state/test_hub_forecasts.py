@@ -6,8 +6,17 @@ from app.state.hub_forecasts import MAX_MODELS, HubForecasts
 from app.state.hub_link import HubLink
 from app.state.session import Session
 from runtime.protocol.hub import HubFit, HubModel, HubOutlook
-from runtime.protocol.hub_messages import HubCancelled, HubConfigsRead, ReadHubConfigs
-from runtime.protocol.messages import CancelRequest, CommandFailed, ForecastModels, ModelsForecast
+from runtime.protocol.hub_messages import (
+    ForecastModels,
+    HubCancelled,
+    HubConfigsRead,
+    ModelsForecast,
+    ReadHubConfigs,
+)
+from runtime.protocol.messages import (
+    CancelRequest,
+    CommandFailed,
+)
 from tests.support.fake_client import FakeClient
 from tests.support.window_values import some_error, some_forecast
 
@@ -60,7 +69,8 @@ def test_configs_are_read_and_forecast_for_what_can_run(stage: Stage) -> None:
     assert stage.hub.last(ReadHubConfigs).model_ids == ["a/a", "a/b", "a/c"]
     stage.read("{1}", "", "{3}")
     command = stage.client.last(ForecastModels)
-    assert (command.configs, command.folder) == (["{1}", "{3}"], "/models")
+    assert [each.config for each in command.models] == ["{1}", "{3}"]
+    assert command.folder == "/models"
     assert told == []
     stage.forecast(7.0, None)
     assert told == [True]
@@ -78,6 +88,19 @@ def test_what_was_read_is_not_read_again_unless_from_another_hub(stage: Stage) -
     assert stage.high("a/a") == 10.0
     stage.want(model("a/a"), endpoint="https://hub.example")
     assert stage.hub.last(ReadHubConfigs).endpoint == "https://hub.example"
+
+
+def test_known_configs_are_forecast_without_asking_a_hub(stage: Stage) -> None:
+    models = [
+        model("a/a"),
+        HubModel(model_id="a/g", fit=HubFit.FITS, base_model="a/a"),
+        model("b/b"),
+    ]
+    stage.forecasts.want(models, "", "/models", {"a/a": "{1}"}, can_ask=False)
+    assert stage.hub.num_starts == 0
+    assert [each.config for each in stage.client.last(ForecastModels).models] == ["{1}", "{1}"]
+    stage.forecast(7.0, 9.0)
+    assert (stage.high("a/a"), stage.high("a/g"), stage.high("b/b")) == (8.0, 10.0, 0.0)
 
 
 def test_long_list_is_forecast_from_its_beginning(stage: Stage) -> None:

@@ -22,25 +22,25 @@ from app.theme.palette import DARK, LIGHT
 from app.views.discover_view import DiscoverView
 from app.views.hub_settings import HubSettings
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
-from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook
+from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook, HubVariant
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
     DownloadModel,
     DownloadPaused,
     DownloadProgressed,
+    ForecastModels,
     HubConfigsRead,
     HubModelDescribed,
     HubSearched,
     ModelDownloaded,
+    ModelsForecast,
     ReadHubConfigs,
     SearchHub,
 )
 from runtime.protocol.messages import (
     CommandFailed,
-    ForecastModels,
     ModelPlanned,
-    ModelsForecast,
     PlanModel,
 )
 from runtime.protocol.plan import PlanKind
@@ -146,28 +146,146 @@ def test_nothing_is_asked_before_a_person_allows_it(page: Page) -> None:
 def test_listed_models_tell_how_fast_they_would_answer_before_they_are_pressed(
     page: Page,
 ) -> None:
-    page.allow()
-    assert page.hub.last(ReadHubConfigs).model_ids == [each.model_id for each in CURATED]
-    configs = ["{}"] * 3 + [""] * (len(CURATED) - 3)
-    request_id = page.hub.last(ReadHubConfigs).request_id
-    page.hub.answer(HubConfigsRead(request_id=request_id, configs=configs))
-    assert "about" not in shown(page.view)
-    request_id = page.client.last(ForecastModels).request_id
-    forecasts = [
-        HubOutlook(forecast=some_forecast()),
-        HubOutlook(is_too_large=True),
-        HubOutlook(),
-    ]
+    asked = page.client.last(ForecastModels)
+    assert [each.gguf_label for each in asked.models] == [each.gguf_label for each in CURATED]
+    assert all(each.config for each in asked.models)
+    forecasts = [HubOutlook() for _ in CURATED]
+    forecasts[:2] = [HubOutlook(forecast=some_forecast()), HubOutlook(is_too_large=True)]
+    request_id = asked.request_id
     page.client.answer(ModelsForecast(request_id=request_id, forecasts=forecasts))
     first, large, second = page.view.model_cards[:3]
     assert "needs more memory than this PC has" in shown(large)
     assert "about 19–24 tokens/s on this PC" in shown(first)
     assert "19–24" in first.accessibleName()
     assert "tokens/s" not in shown(second) + second.accessibleName()
-    assert page.hub.count(DescribeHubModel) == 0
+    assert page.hub.num_starts == 0, "no network is needed for that"
     page.view.hide()
     page.view.show()
     assert page.client.count(ForecastModels) == 2
+
+
+def test_found_models_tell_how_fast_they_would_answer_by_their_configs(
+    page: Page, qtbot: QtBot
+) -> None:
+    page.allow()
+    page.view.search.setText("moe")
+    QTest.keyClick(page.view.search, Qt.Key.Key_Return)
+    models = [
+        HubModel(model_id="a/moe", fit=HubFit.FITS),
+        HubModel(
+            model_id="b/moe-GGUF",
+            fit=HubFit.FITS,
+            gguf_label="Q4_K_M",
+            base_model="a/moe",
+            size_bytes=17 * GIB,
+        ),
+    ]
+    page.hub.answer(HubSearched(request_id=page.hub.last(SearchHub).request_id, models=models))
+    read = page.hub.last(ReadHubConfigs)
+    assert read.model_ids == ["a/moe"], "both have the same shape"
+    page.hub.answer(HubConfigsRead(request_id=read.request_id, configs=["{1}"]))
+    asked = page.client.last(ForecastModels)
+    assert [(each.config, each.gguf_label) for each in asked.models] == [
+        ("{1}", ""),
+        ("{1}", "Q4_K_M"),
+    ]
+    outlooks = [HubOutlook(), HubOutlook(forecast=some_forecast())]
+    page.client.answer(ModelsForecast(request_id=asked.request_id, forecasts=outlooks))
+    card = page.view.model_cards[1]
+    qtbot.waitUntil(lambda: "GGUF, about 17.0 GiB as Q4_K_M" in shown(card))
+    text = shown(card)
+    assert "about 19–24 tokens/s on this PC" in text
+
+
+VARIANTS = [
+    HubVariant(name="BF16", label="BF16", size_bytes=57 * GIB, num_files=2),
+    HubVariant(name="Q8_0", label="Q8_0", size_bytes=31 * GIB, is_here=True),
+    HubVariant(name="Q4_K_M", label="Q4_K_M", size_bytes=17 * GIB),
+    HubVariant(name="IQ2_M", label="IQ2_M", size_bytes=9 * GIB, fit=HubFit.NOT_RUNNABLE),
+]
+
+
+def test_sizes_of_a_page_are_compared_and_the_one_that_suits_is_looked_at(
+    page: Page, qtbot: QtBot
+) -> None:
+    page.allow()
+    outline = "/cache/o/a-Q4_K_M.gguf"
+    card = msgspec.structs.replace(
+        CARD, variant="Q4_K_M", variants=VARIANTS, outline_folder=outline, kept_bytes=0
+    )
+    page.look_at(card)
+    asked = page.client.last(ForecastModels)
+    assert [(each.outline, each.gguf_label) for each in asked.models] == [
+        (outline, label) for label in ("BF16", "Q8_0", "Q4_K_M")
+    ]
+    assert asked.models[2].size_bytes == 17 * GIB
+    outlooks = [
+        HubOutlook(is_too_large=True),
+        HubOutlook(forecast=some_forecast()),
+        HubOutlook(forecast=some_forecast(), is_on_drive=True),
+    ]
+    reply = ModelsForecast(request_id=asked.request_id, forecasts=outlooks, advised=1)
+    page.client.answer(reply)
+    view = page.view.model_view
+    lines = [plain(row.text()) for row in view.variants.choices.values()]
+    assert lines == [
+        "BF16 · 57.0 GiB · 2 files · needs more memory than this PC has",
+        "Q8_0 · 31.0 GiB · is here · about 19–24 tokens/s on this PC · fits into memory · "
+        + DiscoverWords.ADVISED,
+        "Q4_K_M · 17.0 GiB · about 19–24 tokens/s on this PC · runs from the drive",
+    ]
+    assert "Their numbers cannot be read yet: IQ2_M" in shown(view)
+    assert page.hub.last(DescribeHubModel).variant == "Q8_0"
+    assert not view.download.isVisible()
+    page.hub.answer(
+        HubModelDescribed(
+            request_id=page.hub.last(DescribeHubModel).request_id,
+            card=msgspec.structs.replace(card, variant="Q8_0", outline_folder="/cache/o/b.gguf"),
+        )
+    )
+    assert view.variants.choices["Q8_0"].isChecked()
+    page.client.answer(reply)
+    view.variants.choices["Q4_K_M"].click()
+    assert page.hub.last(DescribeHubModel).variant == "Q4_K_M"
+    num_asked = page.hub.count(DescribeHubModel)
+    view.variants.choices["Q4_K_M"].click()
+    assert page.hub.count(DescribeHubModel) == num_asked
+    page.hub.answer(
+        HubModelDescribed(request_id=page.hub.last(DescribeHubModel).request_id, card=card)
+    )
+    page.client.answer(
+        ModelPlanned(
+            request_id=page.client.last(PlanModel).request_id,
+            report=some_report(outline),
+            plans=[some_plan(forecast=some_forecast())],
+            recommended=PlanKind.EXACT,
+        )
+    )
+    asked_for = [each for each in page.client.sent if isinstance(each, ForecastModels)]
+    assert [each.models[0].outline for each in asked_for].count(outline) == 1
+    view.download.click()
+    assert page.hub.last(DownloadModel).variant == "Q4_K_M"
+    assert list(page.view.download_cards) == [f"{MODEL}@Q4_K_M"]
+    view.pause.click()
+    page.hub.answer(DownloadPaused(request_id=page.running, kept_bytes=GIB))
+    qtbot.waitUntil(lambda: f"{MODEL} · Q4_K_M" in shown(page.view))
+    page.view.download_cards[f"{MODEL}@Q4_K_M"].remove.click()
+    assert page.hub.last(DiscardDownload).variant == "Q4_K_M"
+
+
+def test_page_without_a_size_that_runs_advises_none(page: Page) -> None:
+    page.allow()
+    variants = [msgspec.structs.replace(VARIANTS[2], fit=HubFit.NO_ROOM)]
+    page.look_at(msgspec.structs.replace(CARD, variant="Q4_K_M", variants=variants))
+    asked = page.client.last(ForecastModels)
+    page.client.answer(
+        ModelsForecast(request_id=asked.request_id, forecasts=[HubOutlook(is_too_large=True)])
+    )
+    assert page.hub.count(DescribeHubModel) == 1
+    line = page.view.model_view.variants.choices["Q4_K_M"].text()
+    assert "needs more room than its drive has" in line
+    assert "needs more memory" in line
+    assert model_facts(HubModel(model_id="a/b", fit=HubFit.UNKNOWN, gguf_label="GGUF")) == "GGUF"
 
 
 def test_search_lists_what_the_hub_has(page: Page, qtbot: QtBot) -> None:

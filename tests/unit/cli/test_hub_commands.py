@@ -10,7 +10,8 @@ import pytest
 from runtime.cli.__main__ import main
 from runtime.inspect.folder import inspect_folder
 from tests.support.checkpoint_folders import TinyModel, write_checkpoint
-from tests.support.fake_hub import FakeHub, fake_hub, moe_facts
+from tests.support.fake_hub import FakeHub, fake_hub, gguf_facts, moe_facts
+from tests.support.gguf_models import write_model
 
 Capture = pytest.CaptureFixture[str]
 MODEL = "maker/tiny"
@@ -40,7 +41,34 @@ def test_search_tells_each_model_with_how_it_suits(hub: FakeHub, capsys: Capture
     assert run_json(capsys, "search")["models"][0]["model_id"] == MODEL
     assert main(["search", "no such name"]) == 0
     assert "nothing was found" in capsys.readouterr().err
-    assert len(hub.asked("/api/models")) == 3
+    assert len(hub.asked("/api/models")) == 6, "models that write text, and those in GGUF"
+
+
+def test_one_of_several_sizes_in_gguf_is_planned_and_downloaded(
+    hub: FakeHub, capsys: Capture, tmp_path: Path
+) -> None:
+    page, name = tmp_path / "page", "maker/tiny-GGUF"
+    for kind in ("F16", "Q8_0"):
+        write_model(page / f"tiny-{kind}.gguf", "qwen3_moe", kind)
+    (page / "tiny-IQ2_M.gguf").write_bytes(b"GGUF")
+    hub.add(name, page, **gguf_facts())
+    assert main(["search", "gguf"]) == 0
+    assert "as Q8_0" in capsys.readouterr().out
+    assert main(["download", name, "--plan", "--to", str(tmp_path / "to")]) == 0
+    told = capsys.readouterr().out
+    assert "Q8_0 in GGUF" in told
+    assert "--variant F16" in told
+    assert "cannot be read yet" in told
+    assert "answers at" in told
+    document = run_json(capsys, "download", name, "--variant", "f16")
+    assert Path(document["folder"]).name == "tiny-GGUF@F16"
+    report = inspect_folder(document["folder"]).report
+    assert (report.is_runnable, report.name) == (True, "tiny-F16")
+    assert not hub.asked("cdn/maker/tiny-GGUF/resolve/main")
+    assert main(["download", name, "--plan", "--variant", "F16"]) == 0
+    assert "is here" in capsys.readouterr().out
+    assert main(["download", name, "--variant", "Q5_0"]) == 2
+    assert "it has F16, Q8_0, IQ2_M" in capsys.readouterr().err
 
 
 def test_download_plan_tells_speed_and_downloads_nothing(

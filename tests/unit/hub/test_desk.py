@@ -16,7 +16,7 @@ from runtime.hub.repo import read_repo
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.outlook import outlook
 from runtime.protocol.errors import ErrorCode
-from runtime.protocol.hub import HubCard, HubFit
+from runtime.protocol.hub import HubCard, HubFit, HubSketch
 from tests.support.fake_hub import COMMIT, FakeHub, Fault, moe_facts
 from tests.unit.hub.conftest import MODEL
 
@@ -94,7 +94,7 @@ def test_configs_are_read_in_their_order_and_empty_where_they_cannot_be_had(
     asked = ["maker/closed", MODEL, "../x", "maker/odd", "maker/empty", "maker/large", "a/gone"]
     configs = desk.read_configs(asked, hub.address, CancelToken())
     assert configs == ["", (published / "config.json").read_text(), "", "", "", "", ""]
-    assert outlook(configs[1], "/models/a") is not None
+    assert outlook(HubSketch(config=configs[1]), "/models/a") is not None
     assert [path for path, _, _ in hub.requests if "safetensors" in path] == []
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.outlook import outlook
+from runtime.protocol.hub import HubSketch
 from runtime.protocol.values import WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import dense_bytes
@@ -21,7 +22,7 @@ def published(name: str, **changes: object) -> str:
 
 
 def facts(config: str) -> ModelFacts:
-    found = outlook(config, "/models/a")
+    found = outlook(HubSketch(config=config), "/models/a")
     assert found is not None
     return found
 
@@ -94,4 +95,4 @@ def test_outlook_takes_the_type_that_a_config_states(
     ],
 )
 def test_outlook_of_what_cannot_be_run_or_known_is_none(config: str) -> None:
-    assert outlook(config, "/models/a") is None
+    assert outlook(HubSketch(config=config), "/models/a") is None

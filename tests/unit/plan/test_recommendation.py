@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from runtime.plan.planner import plan_model
-from runtime.plan.recommendation import MAX_DRIVE_RATIO, explained, recommend
+from runtime.plan.recommendation import MAX_DRIVE_RATIO, explained, needs_drive, recommend
 from runtime.protocol.plan import PlacementPlan, PlanKind, ReasonCode
 from runtime.protocol.sentences import reason_sentence, template
 from runtime.protocol.values import Budgets, Tier, WeightFormat
@@ -54,10 +54,12 @@ def test_choice_that_hardly_waits_for_the_drive_comes_before_fewer_bits() -> Non
     assert forecast is not None
     assert 0 < forecast.drive_s_per_token * forecast.decode_tokens_per_s <= MAX_DRIVE_RATIO
     assert any(share.tier is Tier.DRIVE for share in plans[1].tiers)
+    assert not needs_drive(plans[1])
 
 
 def test_choice_by_speed_where_all_wait_for_the_drive() -> None:
     four = planned()[2]
+    assert needs_drive(planned(four.min_ram_bytes)[2])
     kind, codes = because(planned((four.min_ram_bytes + four.all_ram_bytes) // 3))
     assert (kind, codes[0]) == (PlanKind.FOUR_BIT, ReasonCode.BEST_BY_SPEED)
 

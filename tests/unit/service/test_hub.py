@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.hub import HubSketch
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     DiscardDownload,
@@ -16,19 +17,19 @@ from runtime.protocol.hub_messages import (
     DownloadModel,
     DownloadPaused,
     DownloadProgressed,
+    ForecastModels,
     HubCancelled,
     HubConfigsRead,
     HubModelDescribed,
     HubSearched,
     ModelDownloaded,
+    ModelsForecast,
     ReadHubConfigs,
     SearchHub,
 )
 from runtime.protocol.messages import (
     CancelRequest,
     CommandFailed,
-    ForecastModels,
-    ModelsForecast,
 )
 from tests.support.checkpoint_folders import TinyModel, write_checkpoint
 from tests.support.fake_hub import COMMIT, FakeHub, Fault, fake_hub, moe_facts
@@ -84,8 +85,8 @@ def test_configs_of_a_hub_are_forecast_by_the_desk(
     scripted.service.handle(asked)
     read = scripted.wait_for(HubConfigsRead)
     assert (bool(read.configs[0]), read.configs[1]) == (True, "")
-    folder = str(tmp_path)
-    scripted.service.handle(ForecastModels(request_id=2, configs=read.configs, folder=folder))
+    folder, sketches = str(tmp_path), [HubSketch(config=each) for each in read.configs]
+    scripted.service.handle(ForecastModels(request_id=2, models=sketches, folder=folder))
     found, missing = scripted.wait_for(ModelsForecast).forecasts
     assert found.forecast is not None
     assert missing.forecast is None

@@ -16,7 +16,7 @@ from runtime.hardware.memory import HostMemory
 from runtime.hardware.power import EnergyMeter
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.protocol.errors import ErrorCode
-from runtime.protocol.hub import HubOutlook
+from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.machine import DeviceReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel, PreparePhase
 from runtime.protocol.plan import PlanKind
@@ -152,9 +152,11 @@ def test_forecast_by_a_config_is_that_of_the_model_itself(house: House) -> None:
     planned = house.planning.plan(str(house.model), Budgets(), 256)
     expected = next(plan for plan in planned.plans if plan.kind is planned.recommended).forecast
     tiny = Budgets(ram_bytes=1)
-    found, unknown = house.planning.forecast([config, "{}"], str(house.model), Budgets(), 256)
+    found, unknown = house.planning.forecast(
+        [HubSketch(config=config), HubSketch(config="{}")], str(house.model), Budgets(), 256
+    )
     assert unknown == HubOutlook()
-    assert house.planning.forecast([config], str(house.model), tiny, 256) == [
+    assert house.planning.forecast([HubSketch(config=config)], str(house.model), tiny, 256) == [
         HubOutlook(is_too_large=True)
     ]
     assert found.forecast is not None
