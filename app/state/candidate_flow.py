@@ -106,6 +106,7 @@ class CandidateFlow:
                     folder=folder,
                     budgets=limits.budgets,
                     context_tokens=limits.context_tokens,
+                    kind=candidate.chosen,
                 ),
                 self._on_reply,
             )

@@ -177,6 +177,7 @@ class LoadFlow:
                 folder=wish.folder,
                 budgets=wish.limits.budgets,
                 context_tokens=wish.limits.context_tokens,
+                kind=wish.kind,
             ),
             self._on_reply,
         )

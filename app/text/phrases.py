@@ -19,7 +19,7 @@ from app.text.units import (
 from app.text.words import ChatWords, ModelWords, StripWords
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.model import ModelReport, TierShare
-from runtime.protocol.plan import PlacementPlan, PlanKind
+from runtime.protocol.plan import PlacementPlan, PlanChoice, PlanKind, ReasonCode
 from runtime.protocol.values import Forecast, Tier, TierCount
 
 DOT = " · "
@@ -52,6 +52,30 @@ def plan_name(kind: PlanKind) -> str:
         PlanKind.MIXED: ModelWords.MIXED,
     }
     return names[kind]
+
+
+def plan_title(plan: PlacementPlan) -> str:
+    """For example ``Balanced · 8 bits``; the bits alone where nothing speaks for a plan."""
+    names = {
+        PlanChoice.BALANCED: ModelWords.BALANCED,
+        PlanChoice.FITS_IN_RAM: ModelWords.FITS_IN_RAM,
+        PlanChoice.SMALLEST: ModelWords.SMALLEST,
+    }
+    choice = names.get(plan.choice) if plan.choice is not None else None
+    return plan_name(plan.kind) if choice is None else f"{choice}{DOT}{plan_name(plan.kind)}"
+
+
+def quality_line(plan: PlacementPlan) -> str:
+    """What the bits of a plan do to answers."""
+    lines = {
+        ReasonCode.ANSWERS_DIFFER_LITTLE: ModelWords.DIFFERS_LITTLE_LINE,
+        ReasonCode.ANSWERS_DIFFER: ModelWords.DIFFERS_LINE,
+        ReasonCode.ANSWERS_DIFFER_MUCH: ModelWords.DIFFERS_MUCH_LINE,
+    }
+    if plan.is_exact:
+        return ModelWords.EXACT_LINE
+    known = (lines[reason.code] for reason in plan.reasons if reason.code in lines)
+    return next(known, ModelWords.NEARLY_EXACT_LINE)
 
 
 def tier_share(share: TierShare) -> str:
@@ -113,20 +137,22 @@ def forecast_in_strip(value: Forecast | None) -> str:
 
 
 def plan_line(plan: PlacementPlan) -> str:
-    """Tiers, what is written, and what it does to the answers."""
+    """Tiers, what is written, what it does to the answers, how prompts are read, what it costs."""
     writes = (
         tr("writes {size} once").format(size=size(plan.bytes_to_write))
         if plan.bytes_to_write
         else ModelWords.WRITES_NOTHING
     )
-    exact = ModelWords.EXACT_LINE if plan.is_exact else ModelWords.NOT_EXACT_LINE
+    prompt_rate = plan.forecast.prompt_tokens_per_s if plan.forecast is not None else 0.0
+    prompts = tr("prompts at about {rate}").format(rate=rate(prompt_rate)) if prompt_rate else ""
     per_token = plan.forecast.joules_per_token if plan.forecast is not None else 0.0
     costs = (
         tr("about {energy} per 1000 tokens").format(energy=energy(1000 * per_token))
         if per_token
         else ""
     )
-    return DOT.join(part for part in (tiers_line(plan.tiers), writes, exact, costs) if part)
+    parts = (tiers_line(plan.tiers), writes, quality_line(plan), prompts, costs)
+    return DOT.join(part for part in parts if part)
 
 
 def ram_budget_line(plan: PlacementPlan) -> str:

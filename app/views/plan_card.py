@@ -29,7 +29,7 @@ class PlanCard(Card):
     ) -> None:
         super().__init__()
         self._plan = plan
-        self._radio = QRadioButton(phrases.plan_name(plan.kind))
+        self._radio = QRadioButton(phrases.plan_title(plan))
         self._radio.setProperty("look", "strong")
         self._radio.setAutoExclusive(False)
         self._radio.setChecked(is_chosen)

@@ -225,7 +225,8 @@ def _print_report(report: ModelReport) -> None:
 
 
 def _print_plan(plan_: PlacementPlan, *, is_recommended: bool) -> None:
-    title = plan_.kind.value.replace("_", " ")
+    names = (plan_.choice, plan_.kind)
+    title = ", ".join(dict.fromkeys(name.value.replace("_", " ") for name in names if name))
     print(f"{title}{'  (recommended)' if is_recommended else ''}")
     if plan_.problem is not None:
         print(f"  {safe_text(sentence(plan_.problem))}")

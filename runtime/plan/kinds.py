@@ -1,6 +1,4 @@
-"""Which kinds of plans a model has."""
-
-from collections.abc import Sequence
+"""Which kinds of plans a model could have."""
 
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import Tier, WeightFormat
@@ -14,26 +12,21 @@ FORMAT_OF_KIND = {
     PlanKind.THREE_BIT: WeightFormat.Q3_G16,
     PlanKind.TWO_BIT: WeightFormat.Q2_G16,
 }
-_ALWAYS_OFFERED = (PlanKind.EIGHT_BIT, PlanKind.FOUR_BIT)
-"""The other kinds are offered where such a copy was written, and those of fewest bits where nothing
-else stays in memory."""
 FEWEST_BITS = (PlanKind.THREE_BIT, PlanKind.TWO_BIT)
+"""Kinds that change answers much."""
 
 
 def smaller_kinds(facts: ModelFacts, stored_format: WeightFormat) -> list[PlanKind]:
-    """Return the kinds that take fewer bits than were published, the most exact first."""
+    """Return the kinds that take fewer bits than were published, the most exact first.
+
+    A mix is one of them where one was written.
+    """
     if facts.report.gguf_kinds or not facts.spec.moe_layers:
         # Used where they lie, in whatever format they become.
         return []
     if stored_format not in PLAIN_FORMATS and stored_format is not WeightFormat.Q8_G32:
         return []
-    written = {copy.expert_format for copy in facts.report.prepared if not copy.mix_bits}
-    kinds = [
-        kind
-        for kind, expert_format in FORMAT_OF_KIND.items()
-        if expert_format is not stored_format
-        and (kind in _ALWAYS_OFFERED or expert_format in written)
-    ]
+    kinds = [kind for kind, each in FORMAT_OF_KIND.items() if each is not stored_format]
     mix_bits = max((copy.mix_bits for copy in facts.report.prepared), default=0.0)
     if mix_bits:
         smaller = (kind for kind in kinds if STORED_BITS[FORMAT_OF_KIND[kind]] < mix_bits)
@@ -43,18 +36,11 @@ def smaller_kinds(facts: ModelFacts, stored_format: WeightFormat) -> list[PlanKi
 
 
 def has_kind(facts: ModelFacts, stored_format: WeightFormat, kind: PlanKind) -> bool:
-    """Whether a kind exists for a model, offered on every PC or on small ones alone."""
-    kinds = smaller_kinds(facts, stored_format)
-    return kind is PlanKind.EXACT or kind in kinds or (bool(kinds) and kind in FEWEST_BITS)
+    """Whether a kind exists for a model."""
+    return kind is PlanKind.EXACT or kind in smaller_kinds(facts, stored_format)
 
 
 def is_whole(plan: PlacementPlan) -> bool:
     """Whether a plan can be loaded and keeps every expert in memory."""
     is_held = all(share.tier is not Tier.DRIVE for share in plan.tiers)
     return plan.problem is None and is_held
-
-
-def lacks_room(plans: Sequence[PlacementPlan]) -> bool:
-    """Whether kinds of fewer bits than usual are worth a look: four are too many for the memory."""
-    four = next((plan for plan in plans if plan.kind is PlanKind.FOUR_BIT), None)
-    return four is not None and not is_whole(four)

@@ -4,6 +4,7 @@ import dataclasses
 
 from runtime.errors import LarderError, report_of
 from runtime.plan.budget_curve import curve_over, grid_of
+from runtime.plan.choices import offered
 from runtime.plan.cost import (
     Held,
     Known,
@@ -15,14 +16,7 @@ from runtime.plan.cost import (
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.plan.history import Experience, Setting, experience_of, held_ratio
 from runtime.plan.hits import HitCurve, curve_of
-from runtime.plan.kinds import (
-    FEWEST_BITS,
-    FORMAT_OF_KIND,
-    has_kind,
-    is_whole,
-    lacks_room,
-    smaller_kinds,
-)
+from runtime.plan.kinds import FORMAT_OF_KIND, has_kind, smaller_kinds
 from runtime.plan.kv_split import Worth
 from runtime.plan.memory import (
     BASE_BYTES,
@@ -52,13 +46,30 @@ def plan_model(
     context_tokens: int = 0,
     past: Past = NO_PAST,
     costs: CostConstants = DEFAULT_COSTS,
+    wanted: PlanKind | None = None,
 ) -> list[PlacementPlan]:
-    """Return one plan of each kind that exists for the model, the most exact first.
+    """Return up to four plans with names and those of written copies, the most exact first.
 
     A plan that cannot be loaded has a ``problem`` and shows the smallest placement. ``machine``
     should hold the drive of the model's folder and of its prepared copies; ``context_tokens`` 0
-    lets the planner choose; ``past`` is what this model did before on this PC. A model with
-    problems has no plans.
+    lets the planner choose; ``past`` is what this model did before on this PC; a ``wanted`` kind
+    has a plan even where nothing speaks for it. A model with problems has no plans.
+    """
+    plans = plan_kinds(facts, machine, budgets, context_tokens, past, costs)
+    return explained(offered(plans, wanted))
+
+
+def plan_kinds(
+    facts: ModelFacts,
+    machine: MachineReport,
+    budgets: Budgets,
+    context_tokens: int = 0,
+    past: Past = NO_PAST,
+    costs: CostConstants = DEFAULT_COSTS,
+) -> list[PlacementPlan]:
+    """Return one plan of each kind that the model could have, the most exact first.
+
+    The arguments are those of ``plan_model``.
     """
     stored_format = facts.report.stored_format
     if not facts.report.is_runnable or stored_format is None:
@@ -66,10 +77,7 @@ def plan_model(
     kinds = [PlanKind.EXACT, *smaller_kinds(facts, stored_format)]
     hits = curve_of(facts.spec, past.reuse)
     case = _Case(facts, stored_format, machine, budgets, context_tokens, costs, past, hits)
-    plans = [_plan_kind(case, kind) for kind in kinds]
-    if lacks_room(plans):
-        plans = _with_fewest_bits(case, plans)
-    return explained(plans)
+    return [_plan_kind(case, kind) for kind in kinds]
 
 
 def plan_curve(
@@ -102,18 +110,6 @@ def plan_curve(
 
     needs = case.needs(expert_format, mix)
     return curve_over(kind, grid_of(needs, machine, case.worth(needs, expert_format)), predict)
-
-
-def _with_fewest_bits(case: "_Case", plans: list[PlacementPlan]) -> list[PlacementPlan]:
-    """Return the plans and one of fewer bits: the first that stays in memory whole, else the last.
-
-    One that is there already, because it was written, is enough.
-    """
-    present = {plan.kind for plan in plans}
-    if present.intersection(FEWEST_BITS):
-        return plans
-    more = [_plan_kind(case, kind) for kind in FEWEST_BITS]
-    return [*plans, next(filter(is_whole, more), more[-1])]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -248,8 +248,18 @@ def _files(facts: Facts) -> list[Reason]:
     bits: float = STORED_BITS[facts.expert_format]
     if facts.copy is not None and facts.copy.mix_bits:
         bits = round(facts.copy.mix_bits, 1)
-    nearly = _reason(ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED, bits=bits)
-    return [written, nearly]
+    return [written, _reason(_quality(bits), bits=bits)]
+
+
+def _quality(bits: float) -> ReasonCode:
+    """Return what so many bits do to answers."""
+    notes = (
+        (6, ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED),
+        (4, ReasonCode.ANSWERS_DIFFER_LITTLE),
+        (3, ReasonCode.ANSWERS_DIFFER),
+    )
+    known = (code for least, code in notes if bits >= least)
+    return next(known, ReasonCode.ANSWERS_DIFFER_MUCH)
 
 
 def _kernels(facts: Facts) -> list[Reason]:

@@ -66,6 +66,8 @@ class PlanModel(Command):
     budgets: Budgets = Budgets()
     context_tokens: int = 0
     """0 lets the planner choose."""
+    kind: PlanKind | None = None
+    """A kind that was chosen and has a plan even where nothing speaks for it any more."""
 
 
 class PlanBudgets(Command):

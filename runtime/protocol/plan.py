@@ -7,8 +7,22 @@ from runtime.protocol.model import TierShare
 from runtime.protocol.values import Budgets, Forecast, Value, WeightFormat
 
 
+class PlanChoice(enum.StrEnum):
+    """The names of the choices a person is offered; each stands for the kind that fits here."""
+
+    EXACT = "exact"
+    """The published weights."""
+    BALANCED = "balanced"
+    """Fewer bits where that pays: what is recommended, else the most exact form of less than the
+    published bits that is not much slower than the fastest."""
+    FITS_IN_RAM = "fits_in_ram"
+    """The most exact form that needs no drive, where the published weights do."""
+    SMALLEST = "smallest"
+    """The fewest bits that are worth a look here."""
+
+
 class PlanKind(enum.StrEnum):
-    """The named plans a person chooses from, the most exact first."""
+    """What the experts of a plan are stored in, the most exact first."""
 
     EXACT = "exact"
     """The published weights: used where they lie, or copied once if they are packed in an order
@@ -39,6 +53,9 @@ class ReasonCode(enum.StrEnum):
     ALREADY_PREPARED = "already_prepared"
     ANSWERS_AS_PUBLISHED = "answers_as_published"
     ANSWERS_NEARLY_AS_PUBLISHED = "answers_nearly_as_published"
+    ANSWERS_DIFFER_LITTLE = "answers_differ_little"
+    ANSWERS_DIFFER = "answers_differ"
+    ANSWERS_DIFFER_MUCH = "answers_differ_much"
     WEIGHTS_ARE_WIDENED = "weights_are_widened"
     BLOCKS_ARE_REPACKED = "blocks_are_repacked"
     SLOW_KERNELS = "slow_kernels"
@@ -127,6 +144,8 @@ class PlacementPlan(Value):
     With a device, ``ram_parts`` holds no dense part and no KV cache, and its work is what the
     processor needs to compute the experts that the device does not hold.
     """
+    choice: PlanChoice | None = None
+    """Its name; None for a copy that was written and that nothing speaks for."""
     vram_slots_per_layer: list[int] = []
     """Device expert slots of each MoE layer; empty where no device is used."""
     vram_parts: dict[MemoryPart, int] = {}

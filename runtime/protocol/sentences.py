@@ -285,8 +285,20 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
         ),
         ReasonCode.ANSWERS_AS_PUBLISHED: "The weights are used exactly as published.",
         ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED: (
-            "The experts are stored in {bits} bits for each weight, so answers can differ a little"
-            " from those of the published model."
+            "The experts are stored in {bits} bits for each weight: answers hardly differ from"
+            " those of the published model."
+        ),
+        ReasonCode.ANSWERS_DIFFER_LITTLE: (
+            "The experts are stored in {bits} bits for each weight: answers are about as good, in"
+            " other words here and there; code and sums suffer first."
+        ),
+        ReasonCode.ANSWERS_DIFFER: (
+            "The experts are stored in {bits} bits for each weight: answers are worse than those of"
+            " the published model, most of all in code and sums."
+        ),
+        ReasonCode.ANSWERS_DIFFER_MUCH: (
+            "The experts are stored in {bits} bits for each weight: answers are clearly worse than"
+            " those of the published model, with mistakes that it would not make."
         ),
         ReasonCode.WEIGHTS_ARE_WIDENED: (
             "The weights are published in {bits} bits each; they are widened to 16 while they are"

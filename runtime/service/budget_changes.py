@@ -94,7 +94,11 @@ def plan_same(
 ) -> PlacementPlan | ErrorReport:
     """Return that plan even with a problem, then with the smallest placement; else as above."""
     planned = planning.plan(
-        plan.model_folder, budgets, plan.context_tokens, {plan.device: plan.vram_bytes}
+        plan.model_folder,
+        budgets,
+        plan.context_tokens,
+        {plan.device: plan.vram_bytes},
+        plan.kind,
     )
     if planned.report.problems:
         return planned.report.problems[0]

@@ -95,6 +95,7 @@ class Desk:
                     question.budgets,
                     question.context_tokens,
                     self._room.held_vram(),
+                    question.kind,
                 )
                 request.close(
                     ModelPlanned(

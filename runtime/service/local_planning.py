@@ -78,12 +78,15 @@ class LocalPlanning:
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
+        kind: PlanKind | None = None,
     ) -> Planned:
         """Return the plans for what is there now."""
         known = self._known(folder, held_vram or {})
         if isinstance(known, ModelReport):
             return Planned(known, [], None)
-        plans = plan_model(known.facts, known.machine, budgets, context_tokens, known.past)
+        plans = plan_model(
+            known.facts, known.machine, budgets, context_tokens, known.past, wanted=kind
+        )
         return Planned(known.facts.report, plans, recommend(plans))
 
     def curve(

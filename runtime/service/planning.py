@@ -46,11 +46,13 @@ class Planning(Protocol):
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
+        kind: PlanKind | None = None,
     ) -> Planned:
         """Return the plans for a folder under budgets; 0 tokens lets the planner choose.
 
-        ``held_vram`` is what the loaded model takes of each device. A plan would take its place,
-        so that this counts as free, as does the RAM of this process.
+        A ``kind`` has a plan even where nothing speaks for it. ``held_vram`` is what the loaded
+        model takes of each device. A plan would take its place, so that this counts as free, as
+        does the RAM of this process.
         """
 
     def curve(

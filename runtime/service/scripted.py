@@ -22,7 +22,7 @@ from runtime.protocol.values import Budgets, WeightFormat
 from runtime.service.planning import Figures, Planned
 from runtime.service.preparing import PrepareReport, PrepareStoppedError
 from runtime.service.scripted_plans import (
-    ALWAYS_OFFERED,
+    CHOICES,
     DENSE_BYTES,
     DEVICE,
     EXPERT_BYTES,
@@ -91,14 +91,17 @@ class ScriptedPlanning:
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
+        kind: PlanKind | None = None,
     ) -> Planned:
         """Return the plans; the best that fits the budget is recommended."""
         report = self.inspect(folder)
         if report.problems:
             return Planned(report, [], None)
         written = {copy.expert_format for copy in report.prepared}
-        kinds = [kind for kind in FORMATS if kind in ALWAYS_OFFERED or FORMATS[kind] in written]
-        plans = [make_plan(self._script, report, kind, budgets, context_tokens) for kind in kinds]
+        kinds = [
+            each for each in FORMATS if each in CHOICES or each is kind or FORMATS[each] in written
+        ]
+        plans = [make_plan(self._script, report, each, budgets, context_tokens) for each in kinds]
         loadable = [plan.kind for plan in plans if plan.problem is None]
         return Planned(report, plans, loadable[0] if loadable else None)
 

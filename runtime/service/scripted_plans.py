@@ -6,7 +6,14 @@ from runtime.engine.script import TOP_K, Script
 from runtime.errors import LarderError, report_of
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.model import ModelReport, TierShare
-from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, Reason, ReasonCode
+from runtime.protocol.plan import (
+    MemoryPart,
+    PlacementPlan,
+    PlanChoice,
+    PlanKind,
+    Reason,
+    ReasonCode,
+)
 from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
 
 MIB = 1 << 20
@@ -27,8 +34,12 @@ FORMATS = {
     PlanKind.THREE_BIT: WeightFormat.Q3_G16,
     PlanKind.TWO_BIT: WeightFormat.Q2_G16,
 }
-ALWAYS_OFFERED = (PlanKind.EXACT, PlanKind.EIGHT_BIT, PlanKind.FOUR_BIT)
-"""The other kinds are offered where such a copy was written."""
+CHOICES = {
+    PlanKind.EXACT: PlanChoice.EXACT,
+    PlanKind.EIGHT_BIT: PlanChoice.BALANCED,
+    PlanKind.FOUR_BIT: PlanChoice.SMALLEST,
+}
+"""Always offered; the other kinds where such a copy was written."""
 KV_BYTES = 64 * MIB
 FREE_RAM_BYTES = 12 * 1024 * MIB
 DEVICE = "simulated:0"
@@ -120,6 +131,7 @@ def make_plan(
             _writing_reason(script, kind, needs_prepare),
         ],
         problem=_budget_problem(budget, min_ram_bytes),
+        choice=CHOICES.get(kind),
         device=DEVICE if is_device_used else "cpu",
         vram_slots_per_layer=(
             [slots.in_vram // script.num_layers] * script.num_layers if is_device_used else []

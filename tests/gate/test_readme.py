@@ -21,7 +21,7 @@ MODELS = (
     "Qwen--Qwen3-30B-A3B",
     "openai--gpt-oss-120b",
 )
-BITS = {"four_bit": ", 4 bits", "eight_bit": ", 8 bits", "exact": ""}
+BITS = {"four_bit": ", 4 bits", "six_bit": ", 6 bits", "eight_bit": ", 8 bits", "exact": ""}
 
 
 def shown(rate: str) -> str:
@@ -39,7 +39,7 @@ def expected(pc: str, model: str) -> str:
         return "not enough RAM"
     low, high = re.findall(r"\(([\d.]+) to ([\d.]+)\)", line)[0]
     drive = ", drive" if " drive " in line else ""
-    return f"{shown(low)}–{shown(high)}{BITS[line.split()[1]]}{drive}"
+    return f"{shown(low)}–{shown(high)}{BITS[line.split()[2]]}{drive}"
 
 
 @pytest.mark.parametrize(("name", "pc"), PCS.items())

@@ -102,6 +102,7 @@ from runtime.protocol.plan import (
     BudgetCurve,
     MemoryPart,
     PlacementPlan,
+    PlanChoice,
     PlanKind,
     Reason,
     ReasonCode,
@@ -201,6 +202,7 @@ _PLAN = PlacementPlan(
     forecast=_FORECAST,
     reasons=[Reason(code=ReasonCode.WRITES_ONCE, parameters={"bytes": 7})],
     problem=_ERROR,
+    choice=PlanChoice.FITS_IN_RAM,
 )
 _MODEL = LoadedModel(
     folder="/models/a",
@@ -334,7 +336,13 @@ COMMANDS: list[AnyCommand] = [
     InspectModel(request_id=2, folder="/models/größe"),
     FindModels(request_id=12, roots=["/models", "/größe"]),
     WeighModel(request_id=13, folder="/models/a"),
-    PlanModel(request_id=3, folder="/models/a", budgets=_BUDGETS, context_tokens=4096),
+    PlanModel(
+        request_id=3,
+        folder="/models/a",
+        budgets=_BUDGETS,
+        context_tokens=4096,
+        kind=PlanKind.SIX_BIT,
+    ),
     PlanBudgets(request_id=3, folder="/models/a", kind=PlanKind.EXACT, context_tokens=4096),
     ForecastModels(
         request_id=18,

@@ -29,6 +29,9 @@ _TOLD_ELSEWHERE = {
     ReasonCode.WRITES_ONCE,
     ReasonCode.ANSWERS_AS_PUBLISHED,
     ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED,
+    ReasonCode.ANSWERS_DIFFER_LITTLE,
+    ReasonCode.ANSWERS_DIFFER,
+    ReasonCode.ANSWERS_DIFFER_MUCH,
     ReasonCode.WEIGHTS_ARE_WIDENED,
 }
 """The same on every PC."""
@@ -55,9 +58,10 @@ def text_of(home: Home) -> str:
 
 def _line(plan: PlacementPlan) -> str:
     mark = "*" if plan.recommended_because else " "
+    name = f"{plan.choice or '-':<11} {plan.kind:<9}"
     if plan.problem is not None:
         needed = plan.min_ram_bytes / GIB
-        return f"{mark} {plan.kind:<9} {plan.problem.code}: needs {needed:.1f} GiB of RAM"
+        return f"{mark} {name} {plan.problem.code}: needs {needed:.1f} GiB of RAM"
     forecast = plan.forecast
     assert forecast is not None
     tiers = ", ".join(
@@ -71,8 +75,8 @@ def _line(plan: PlacementPlan) -> str:
     memory = f"RAM {plan.ram_bytes / GIB:.1f} GiB, VRAM {plan.vram_bytes / GIB:.1f} GiB"
     why = ", ".join(reason.code for reason in plan.reasons if reason.code not in _TOLD_ELSEWHERE)
     return (
-        f"{mark} {plan.kind:<9} {tiers}; {memory}; context {plan.context_tokens}; {rates}"
-        f"\n            {why}"
+        f"{mark} {name} {tiers}; {memory}; context {plan.context_tokens}; {rates}"
+        f"\n              {why}"
     )
 
 

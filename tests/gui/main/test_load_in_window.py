@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from app.state.stages import Stage
+from app.text import phrases
 from app.text.words import ModelWords, ShellWords
 from app.views.candidate_view import CandidateView
 from app.views.models_view import ModelsView
@@ -64,7 +65,7 @@ def test_preparation_shows_how_far_it_is_and_is_cancelled_where_the_person_is(
     session = window.program.session
     loaded = session.loaded
     view = drop_model(window, tmp_path)
-    window.click(view, ModelWords.EIGHT_BIT)
+    window.click(view, f"{ModelWords.BALANCED}{phrases.DOT}{ModelWords.EIGHT_BIT}")
     window.click(view, ModelWords.PREPARE_AND_LOAD)
     window.wait_for_stage(Stage.PREPARING)
     strip = progress_shown(window, view, ModelWords.PREPARING)

@@ -10,7 +10,7 @@ from app.text.errors import reason_text, sentence
 from app.text.notices import chat_notice, setting_notice
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.model import ModelReport, TierShare
-from runtime.protocol.plan import PlanKind, Reason, ReasonCode
+from runtime.protocol.plan import PlanChoice, PlanKind, Reason, ReasonCode
 from runtime.protocol.values import Tier
 from tests.gui.text.test_units import plain
 from tests.support.window_values import (
@@ -26,6 +26,40 @@ from tests.support.window_values import (
 def test_every_tier_and_plan_has_a_name() -> None:
     assert [phrases.tier_name(tier) for tier in Tier] == ["VRAM", "RAM", "drive"]
     assert len({phrases.plan_name(kind) for kind in PlanKind}) == len(PlanKind)
+
+
+def test_a_plan_has_its_name_before_its_bits_and_says_what_they_do() -> None:
+    exact, eight = some_plan(), some_plan(PlanKind.EIGHT_BIT)
+    assert phrases.plan_title(exact) == "Exact"
+    assert phrases.plan_title(eight) == "8 bits"
+    said = {
+        choice: phrases.plan_title(msgspec.structs.replace(eight, choice=choice))
+        for choice in PlanChoice
+    }
+    assert said == {
+        PlanChoice.EXACT: "8 bits",
+        PlanChoice.BALANCED: "Balanced · 8 bits",
+        PlanChoice.FITS_IN_RAM: "Fits in RAM · 8 bits",
+        PlanChoice.SMALLEST: "Smallest · 8 bits",
+    }
+    notes = [
+        phrases.quality_line(msgspec.structs.replace(eight, reasons=[Reason(code=code)]))
+        for code in (
+            ReasonCode.ANSWERS_NEARLY_AS_PUBLISHED,
+            ReasonCode.ANSWERS_DIFFER_LITTLE,
+            ReasonCode.ANSWERS_DIFFER,
+            ReasonCode.ANSWERS_DIFFER_MUCH,
+        )
+    ]
+    assert notes == [
+        "answers nearly as published",
+        "answers about as good",
+        "worse answers",
+        "clearly worse answers",
+    ]
+    fast = msgspec.structs.replace(some_forecast(), prompt_tokens_per_s=120.0)
+    line = plain(phrases.plan_line(some_plan(forecast=fast)))
+    assert line.endswith("answers as published · prompts at about 120 tokens/s")
 
 
 def test_tiers_that_hold_nothing_are_left_out() -> None:

@@ -105,7 +105,7 @@ def test_plan_that_nothing_fits_says_so_once(model: str, capsys: Capture) -> Non
     output = capsys.readouterr()
     assert output.err.startswith("larderctl: The RAM budget is ")
     assert output.err.removeprefix("larderctl: ") not in output.out
-    assert "four bit" in output.out
+    assert "smallest, four bit" in output.out
 
 
 def test_plan_with_vram_names_the_device(model: str, capsys: Capture) -> None:

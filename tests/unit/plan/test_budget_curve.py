@@ -3,13 +3,12 @@
 import dataclasses
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import LarderError, report_of
 from runtime.plan.budget_curve import NUM_RAM_BUDGETS, NUM_VRAM_BUDGETS
-from runtime.plan.planner import plan_curve, plan_model
+from runtime.plan.planner import plan_curve, plan_kinds
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.machine import DeviceReport
 from runtime.protocol.plan import BudgetCurve, PlanKind
@@ -43,7 +42,7 @@ def test_curve_every_point_is_the_plan_under_those_budgets(
         for column, ram_bytes in enumerate(curve.ram_budgets[::4]):
             at = row * 8 * width + column * 4
             budgets = Budgets(ram_bytes=ram_bytes, vram_bytes={CARD: vram_bytes})
-            plans = plan_model(facts(of), pc(device), budgets)
+            plans = plan_kinds(facts(of), pc(device), budgets)
             plan = next(each for each in plans if each.kind is kind)
             if plan.problem is not None:
                 assert curve.context_tokens[at] == 0
@@ -89,9 +88,8 @@ def test_curve_where_little_ram_is_free_has_one_budget_that_cannot_be_loaded() -
     assert curve.context_tokens == [0]
 
 
-@pytest.mark.parametrize("kind", [PlanKind.SIX_BIT, PlanKind.MIXED])
-def test_curve_of_a_kind_that_is_not_offered_is_none(kind: PlanKind) -> None:
-    assert plan_curve(facts(MODEL), pc(), kind) is None
+def test_curve_of_a_kind_that_there_is_not_is_none() -> None:
+    assert plan_curve(facts(MODEL), pc(), PlanKind.MIXED) is None
 
 
 def test_curve_of_a_folder_that_cannot_run_is_none() -> None:

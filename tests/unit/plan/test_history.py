@@ -15,7 +15,7 @@ from runtime.plan.history import (
     experience_of,
     held_ratio,
 )
-from runtime.plan.planner import plan_model
+from runtime.plan.planner import plan_kinds, plan_model
 from runtime.protocol.plan import PlanKind, Reason, ReasonCode
 from runtime.protocol.sentences import reason_sentence, template
 from runtime.protocol.values import Budgets, WeightFormat
@@ -92,7 +92,8 @@ def known_reason(reasons: Reasons, code: ReasonCode) -> Reason:
 
 def test_plan_of_another_family_says_that_hits_are_assumed() -> None:
     known = facts(dataclasses.replace(spec(), model_type="mixtral"))
-    four = plan_model(known, machine(), Budgets(ram_bytes=12 * GIB))[2]
+    plans = plan_model(known, machine(), Budgets(ram_bytes=12 * GIB))
+    four = next(plan for plan in plans if plan.kind is PlanKind.FOUR_BIT)
     reasons = {reason.code: dict(reason.parameters) for reason in four.reasons}
     sentence = reason_sentence(known_reason(reasons, ReasonCode.HITS_ASSUMED))
     assert "as other models choose them" in sentence
@@ -104,7 +105,7 @@ def test_plan_says_what_the_model_did_before() -> None:
     here = machine()
 
     def planned(past: Past) -> tuple[Reasons, float]:
-        plans = plan_model(facts(of), here, budgets, past=past)
+        plans = plan_kinds(facts(of), here, budgets, past=past)
         four = next(plan for plan in plans if plan.kind is PlanKind.FOUR_BIT)
         assert four.forecast is not None
         reasons = {reason.code: dict(reason.parameters) for reason in four.reasons}
@@ -113,7 +114,8 @@ def test_plan_says_what_the_model_did_before() -> None:
     reasons, modelled = planned(Past())
     assert ReasonCode.HITS_FROM_FAMILY in reasons
     assert ReasonCode.RAN_BEFORE not in reasons
-    plan = plan_model(facts(of), here, budgets)[2]
+    plans = plan_model(facts(of), here, budgets)
+    plan = next(each for each in plans if each.kind is PlanKind.FOUR_BIT)
     num_held = plan.tiers[0].num_experts
     ran = run(modelled / 2, modelled, held_ratio=num_held / (48 * 128))
     reuse = ReuseCounts((8 * 1000,) + (0,) * 127, 1000)

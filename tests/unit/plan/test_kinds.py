@@ -1,15 +1,13 @@
-"""Which kinds of plans are offered: mixes, and fewer bits where four are too many."""
+"""Which kinds of plans there are: those of written mixes stand among the others."""
 
 import dataclasses
 
 import msgspec
-import pytest
 
-from runtime.plan.planner import plan_curve, plan_model
-from runtime.plan.recommendation import recommend
+from runtime.plan.planner import plan_curve, plan_kinds, plan_model
 from runtime.protocol.model import PreparedCopy
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind
-from runtime.protocol.values import Budgets, Tier, WeightFormat
+from runtime.protocol.values import Budgets, WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import policy_bytes, ram_experts_bytes
 from runtime.spec.tensors import PAGE_BYTES
@@ -17,59 +15,6 @@ from tests.support.plan_cases import GIB, facts, machine, spec
 
 MODEL = spec()
 _HUGE = machine(total_gib=4096, available_gib=4000)
-USUAL = [PlanKind.EXACT, PlanKind.EIGHT_BIT, PlanKind.FOUR_BIT]
-
-
-def _plans(ram_bytes: int, prepared: tuple[WeightFormat, ...] = ()) -> list[PlacementPlan]:
-    here = machine(total_gib=64, available_gib=60)
-    return plan_model(facts(MODEL, prepared=prepared), here, Budgets(ram_bytes=ram_bytes))
-
-
-def _needed(kind: PlanKind) -> int:
-    """The budget from which on a kind stays in RAM whole."""
-    written = (WeightFormat.Q3_G16, WeightFormat.Q2_G16)
-    plans = _plans(50 * GIB, written)
-    return next(plan.all_ram_bytes for plan in plans if plan.kind is kind)
-
-
-def test_usual_kinds_are_offered_where_four_bits_stay_in_memory() -> None:
-    assert [plan.kind for plan in _plans(_needed(PlanKind.FOUR_BIT))] == USUAL
-
-
-@pytest.mark.parametrize("kind", [PlanKind.THREE_BIT, PlanKind.TWO_BIT])
-def test_the_first_kind_of_fewer_bits_that_stays_in_memory_is_offered(kind: PlanKind) -> None:
-    plans = _plans(_needed(kind))
-    assert [plan.kind for plan in plans] == [*USUAL, kind]
-    smallest = plans[-1]
-    assert smallest.needs_prepare
-    assert all(share.tier is not Tier.DRIVE for share in smallest.tiers)
-    # It is offered, and not recommended while anything else runs.
-    assert recommend(plans) in USUAL
-
-
-def test_the_fewest_bits_are_offered_where_nothing_stays_in_memory() -> None:
-    plans = _plans(_needed(PlanKind.TWO_BIT) * 2 // 3)
-    assert [plan.kind for plan in plans] == [*USUAL, PlanKind.TWO_BIT]
-    assert any(share.tier is Tier.DRIVE for share in plans[-1].tiers)
-
-
-def test_a_written_kind_of_fewer_bits_is_enough_and_may_be_recommended() -> None:
-    plans = _plans(_needed(PlanKind.TWO_BIT), (WeightFormat.Q2_G16,))
-    assert [plan.kind for plan in plans] == [*USUAL, PlanKind.TWO_BIT]
-    assert not plans[-1].needs_prepare
-    assert recommend(plans) is PlanKind.TWO_BIT
-
-
-def test_fewer_bits_are_recommended_where_nothing_else_runs() -> None:
-    small = spec(num_experts=8, expert_width=14336, hidden_size=4096, num_layers=32, top_k=2)
-    for gib in range(4, 24):
-        here = machine(total_gib=gib + 2, available_gib=gib)
-        plans = plan_model(facts(small), here, Budgets())
-        possible = [plan.kind for plan in plans if plan.problem is None]
-        if possible == [PlanKind.TWO_BIT]:
-            assert recommend(plans) is PlanKind.TWO_BIT
-            return
-    pytest.fail("no PC on which two bits alone run")
 
 
 def _mixed(bits: float) -> PreparedCopy:
@@ -93,15 +38,17 @@ def _with_mixes(*bits: float) -> ModelFacts:
 
 
 def test_plan_of_a_mix_stands_among_the_others_by_its_bits() -> None:
-    kinds = [PlanKind.EXACT, PlanKind.EIGHT_BIT, PlanKind.FOUR_BIT]
-    for bits, place in ((9.0, 1), (5.0, 2), (2.8, 3)):
-        offered = plan_model(_with_mixes(bits), _HUGE, Budgets())
-        assert [plan.kind for plan in offered] == [
+    kinds = [kind for kind in PlanKind if kind is not PlanKind.MIXED]
+    for bits, place in ((9.0, 1), (5.0, 3), (2.8, 5)):
+        found = plan_kinds(_with_mixes(bits), _HUGE, Budgets())
+        assert [plan.kind for plan in found] == [
             *kinds[:place],
             PlanKind.MIXED,
             *kinds[place:],
         ]
-        mixed = offered[place]
+        mixed = found[place]
+        offered = plan_model(_with_mixes(bits), _HUGE, Budgets())
+        assert PlanKind.MIXED in [plan.kind for plan in offered]
         assert not mixed.needs_prepare
         assert mixed.store_folder == f"/prepared/mix-{bits}"
         assert mixed.expert_format is WeightFormat.Q3_G16
@@ -147,7 +94,7 @@ def test_curves_exist_for_every_kind_that_may_be_offered() -> None:
     mixed = plan_curve(_with_mixes(4.0), _HUGE, PlanKind.MIXED)
     assert mixed is not None
     assert mixed.kind is PlanKind.MIXED
-    for kind in (*USUAL, PlanKind.TWO_BIT):
+    for kind in set(PlanKind) - {PlanKind.MIXED}:
         curve = plan_curve(facts(MODEL), _HUGE, kind)
         assert curve is not None
         assert curve.kind is kind

@@ -148,9 +148,11 @@ def real_card(free_gib: float) -> DeviceReport:
     )
 
 
-def plans_with(of: ModelSpec, free_gib: float, budgets: Budgets) -> list[PlacementPlan]:
+def plans_with(
+    of: ModelSpec, free_gib: float, budgets: Budgets, wanted: PlanKind | None = None
+) -> list[PlacementPlan]:
     pc = machine(total_gib=64, available_gib=60, devices=(real_card(free_gib),))
-    return plan_model(facts(of), pc, budgets)
+    return plan_model(facts(of), pc, budgets, wanted=wanted)
 
 
 def test_plan_gives_the_room_of_windows_to_experts_and_says_so() -> None:
@@ -190,11 +192,13 @@ def test_plan_gives_the_room_of_windows_to_experts_and_says_so() -> None:
 def test_plan_with_a_real_card_any_budgets_are_kept(
     free_gib: float, ram_part: float, vram_part: float, bits: PlanKind
 ) -> None:
-    whole = next(plan for plan in plans_with(ALTERNATING, free_gib, Budgets()) if plan.kind is bits)
+    plans = plans_with(ALTERNATING, free_gib, Budgets(), bits)
+    whole = next(plan for plan in plans if plan.kind is bits)
     ram = whole.min_ram_bytes + int(ram_part * (whole.all_ram_bytes - whole.min_ram_bytes))
     vram = int(vram_part * free_gib * GIB)
     budgets = Budgets(ram_bytes=ram, vram_bytes={CARD: vram})
-    plan = next(plan for plan in plans_with(ALTERNATING, free_gib, budgets) if plan.kind is bits)
+    plans = plans_with(ALTERNATING, free_gib, budgets, bits)
+    plan = next(plan for plan in plans if plan.kind is bits)
     if plan.problem is not None:
         return
     sizes = kv_layer_bytes(ALTERNATING, plan.context_tokens)

@@ -66,12 +66,13 @@ def test_choice_by_speed_where_all_wait_for_the_drive() -> None:
 
 def test_more_exact_choice_that_cannot_be_loaded_is_named_with_what_it_needs() -> None:
     plans = planned(planned()[2].min_ram_bytes)
+    exact, four = plans[:2]
     assert because(plans) == (
         PlanKind.FOUR_BIT,
         [ReasonCode.BEST_BY_SPEED, ReasonCode.MORE_EXACT_TOO_LARGE],
     )
-    (reason,) = plans[2].recommended_because[1:]
-    assert reason.parameters == {"needed_bytes": plans[1].min_ram_bytes}
+    (reason,) = four.recommended_because[1:]
+    assert reason.parameters == {"needed_bytes": exact.min_ram_bytes}
 
 
 def test_only_choice_says_so() -> None:

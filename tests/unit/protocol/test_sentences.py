@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors import severity_of
-from runtime.plan.planner import plan_model
+from runtime.plan.planner import plan_kinds
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.machine import DeviceReport
 from runtime.protocol.plan import Reason, ReasonCode
@@ -155,7 +155,7 @@ def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
     ):
         for ram_bytes in (None, 5 * GIB, 6 * GIB, 10 * GIB):
             budgets = Budgets(ram_bytes=ram_bytes)
-            plans = [plan_model(each, here, budgets) for each in (known, widened, repacked)]
+            plans = [plan_kinds(each, here, budgets) for each in (known, widened, repacked)]
             for reason in itertools.chain(*(plan.reasons for plan in itertools.chain(*plans))):
                 seen.add(reason.code)
                 assert places(template(reason.code)) <= set(reason.parameters)

@@ -141,13 +141,14 @@ class HeldPlanning(ScriptedPlanning):
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
+        kind: PlanKind | None = None,
     ) -> Planned:
         self.budgets.append(budgets)
         self.held.append(held_vram)
         self.is_reached.set()
         assert self.gate.wait(10.0)
         self.after()
-        return super().plan(folder, budgets, context_tokens, held_vram)
+        return super().plan(folder, budgets, context_tokens, held_vram, kind)
 
 
 def test_budgets_in_a_row_are_planned_for_the_newest_possible_and_all_close(tmp_path: Path) -> None:
@@ -265,8 +266,9 @@ class CardHolds(ScriptedPlanning):
         budgets: Budgets,
         context_tokens: int,
         held_vram: Mapping[str, int] | None = None,
+        kind: PlanKind | None = None,
     ) -> Planned:
-        planned = super().plan(folder, budgets, context_tokens, held_vram)
+        planned = super().plan(folder, budgets, context_tokens, held_vram, kind)
         if budgets.vram_bytes.get(DEVICE, self.least) >= self.least:
             return planned
         problem = report_of(
