@@ -33,7 +33,7 @@ from runtime.protocol.messages import (
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.sentences import reason_sentence, sentence
-from runtime.protocol.values import WeightFormat
+from runtime.protocol.values import HitsBasis, WeightFormat
 from runtime.spec.tensors import PLAIN_FORMATS
 
 EXIT_CANCELLED = 130
@@ -215,6 +215,7 @@ def _print_report(report: ModelReport) -> None:
             ("one expert", size_text(report.expert_bytes)),
             ("everything else", size_text(report.dense_bytes)),
             ("longest context", f"{report.max_context_tokens} tokens"),
+            *_suitability_rows(report),
             *(
                 ("prepared copy", f"{copy.expert_format.value}, {copy.folder}")
                 for copy in report.prepared
@@ -222,6 +223,25 @@ def _print_report(report: ModelReport) -> None:
             *(("note", sentence(note)) for note in report.notes),
         ]
     )
+
+
+def _suitability_rows(report: ModelReport) -> list[tuple[str, str]]:
+    """How well a model suits offloading, and whose routing that rests on."""
+    known = report.suitability
+    if known is None:
+        return []
+    source = (
+        f"counted over {known.num_tokens} tokens here"
+        if known.basis is HitsBasis.OWN
+        else "recorded of its family"
+    )
+    hits = ", ".join(
+        f"{ratio:.1%} of needs hit with {number} times its experts"
+        for number, ratio in enumerate(known.hit_ratios, 1)
+    )
+    told = f"{known.segment_ratio:.1%} of experts can be told for 16 tokens in a row"
+    facts = "; ".join(part for part in (told, hits, source) if part)
+    return [("suits offloading", f"{known.rating.value} ({facts})")]
 
 
 def _print_plan(plan_: PlacementPlan, *, is_recommended: bool) -> None:

@@ -54,7 +54,8 @@ class Diary:
         num_lookups = len(self._parts.spec.moe_layers) * self._parts.spec.top_k
         run = run_of(stats, setting, num_lookups) if is_steady else None
         reuse = experts.reuse.take() if experts.reuse else None
-        before = self._past_runs.add(fingerprint, run, reuse)
+        routing = experts.reuse.take_routing() if experts.reuse else None
+        before = self._past_runs.add(fingerprint, run, reuse, routing)
         known = experience_of(before.runs, setting)
         return msgspec.structs.replace(stats, usual_tokens_per_s=_usual(known))
 

@@ -6,7 +6,15 @@ from pathlib import Path
 import msgspec
 
 from runtime.hardware.kept_file import kept_text, path_of_model, replace_file
-from runtime.spec.past import NO_PAST, Past, PastRun, ReuseCounts
+from runtime.spec.past import (
+    CACHE_RATIOS,
+    NO_PAST,
+    SEGMENT_TOKENS,
+    Past,
+    PastRun,
+    ReuseCounts,
+    RoutingCounts,
+)
 
 MAX_RUNS = 40
 MAX_TOKENS = 20_000
@@ -39,20 +47,30 @@ class PastRuns:
         is_sound = kept.fingerprint == fingerprint and _is_sound(kept.past)
         return kept.past if is_sound else NO_PAST
 
-    def add(self, fingerprint: str, run: PastRun | None, reuse: ReuseCounts | None) -> Past:
+    def add(
+        self,
+        fingerprint: str,
+        run: PastRun | None,
+        reuse: ReuseCounts | None,
+        routing: RoutingCounts | None = None,
+    ) -> Past:
         """Keep a run, and what was counted since the last time; None adds nothing.
 
         Return what was kept before.
         """
         before = self.read(fingerprint)
-        if run is None and reuse is None:
+        if run is None and reuse is None and routing is None:
             return before
         runs = before.runs if run is None else (*before.runs, run)[-MAX_RUNS:]
         if reuse is None:
             reuse = before.reuse
         elif before.reuse is not None:
             reuse = before.reuse.plus(reuse, MAX_TOKENS)
-        content = msgspec.json.encode(_Kept(fingerprint, Past(runs, reuse))).decode()
+        if routing is None:
+            routing = before.routing
+        elif before.routing is not None:
+            routing = before.routing.plus(routing, MAX_TOKENS)
+        content = msgspec.json.encode(_Kept(fingerprint, Past(runs, reuse, routing))).decode()
         replace_file(path_of_model(self._folder, fingerprint), content, "what an answer took")
         return before
 
@@ -69,6 +87,13 @@ def _is_sound(past: Past) -> bool:
         )
     ]
     counts = () if past.reuse is None else past.reuse.found
+    routing = past.routing
+    if routing is not None:
+        if (len(routing.uses), len(routing.hits)) != (SEGMENT_TOKENS + 1, len(CACHE_RATIOS)):
+            return False
+        if max(routing.hits) > routing.num_needs:
+            return False
+        counts = (*counts, *routing.uses, *routing.hits, routing.num_needs, routing.num_tokens)
     return (
         all(math.isfinite(rate) and rate > 0 for rate in rates)
         and all(0 <= run.held_ratio <= 1 for run in past.runs)

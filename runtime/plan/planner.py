@@ -249,6 +249,7 @@ def _plan_kind(case: _Case, kind: PlanKind) -> PlacementPlan:
         is_in_place=is_in_place,
         published_bits=case.model.published_bits,
         gguf_kinds=case.model.gguf_kinds,
+        suitability=case.model.suitability,
     )
     return PlacementPlan(
         kind=kind,

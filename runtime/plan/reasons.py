@@ -7,7 +7,7 @@ from runtime.plan.history import Experience
 from runtime.plan.memory import BASE_BYTES, moved_kv_bytes
 from runtime.plan.placement import Card, Placement
 from runtime.protocol.machine import MachineReport
-from runtime.protocol.model import PreparedCopy, TierShare
+from runtime.protocol.model import PreparedCopy, Suitability, SuitabilityRating, TierShare
 from runtime.protocol.plan import Reason, ReasonCode
 from runtime.protocol.values import Budgets, Forecast, HitsBasis, Tier, WeightFormat
 from runtime.spec.gguf import EXACT_KINDS
@@ -36,6 +36,7 @@ class Facts:
     published_bits: int
     """As in ``ModelReport``; so is the next."""
     gguf_kinds: Sequence[str]
+    suitability: Suitability | None
 
 
 def reasons_of(facts: Facts) -> list[Reason]:
@@ -45,6 +46,7 @@ def reasons_of(facts: Facts) -> list[Reason]:
         *_other_devices(facts),
         *_placement(facts),
         *_hits(facts),
+        *_suitability(facts),
         *_experience(facts),
         *_context(facts),
         *_split(facts),
@@ -144,9 +146,27 @@ def _placement(facts: Facts) -> list[Reason]:
     return [fits, _ram_limit(facts)] if is_short else [fits]
 
 
+def _is_divided(facts: Facts) -> bool:
+    """Whether some experts are colder than others."""
+    return facts.forecast is not None and sum(1 for each in facts.tiers if each.num_experts) > 1
+
+
+def _suitability(facts: Facts) -> list[Reason]:
+    """Return how well the model bears to be divided, where it is."""
+    known = facts.suitability
+    if known is None or not _is_divided(facts):
+        return []
+    codes = {
+        SuitabilityRating.WELL: ReasonCode.SUITS_WELL,
+        SuitabilityRating.FAIRLY: ReasonCode.SUITS_FAIRLY,
+        SuitabilityRating.BADLY: ReasonCode.SUITS_BADLY,
+    }
+    return [_reason(codes[known.rating], percent=round(100 * known.segment_ratio, 1))]
+
+
 def _hits(facts: Facts) -> list[Reason]:
     """Return whose routing the hits are taken from, where some experts are colder than others."""
-    if facts.forecast is None or sum(1 for share in facts.tiers if share.num_experts) < 2:
+    if facts.forecast is None or not _is_divided(facts):
         return []
     percent = round(100 * facts.forecast.hit_ratio, 1)
     match facts.forecast.hits_basis:

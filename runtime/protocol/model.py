@@ -4,7 +4,7 @@ import enum
 
 from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorReport
-from runtime.protocol.values import Tier, Value, WeightFormat
+from runtime.protocol.values import HitsBasis, Tier, Value, WeightFormat
 
 
 class PreparedCopy(Value):
@@ -22,6 +22,32 @@ class PreparedCopy(Value):
     largest_record_bytes: int = 0
     dense_ram_bytes: int = 0
     """What everything else takes in RAM."""
+
+
+class SuitabilityRating(enum.StrEnum):
+    """How well a model bears to have most of its experts elsewhere."""
+
+    WELL = "well"
+    FAIRLY = "fairly"
+    BADLY = "badly"
+
+
+class Suitability(Value):
+    """How much tokens in a row choose the same experts, by published definitions.
+
+    The more they do, the more a small memory of experts is worth.
+    """
+
+    rating: SuitabilityRating
+    segment_ratio: float
+    """Segment routing best performance with 16 tokens: how well it can be told, for 16 tokens in a
+    row at once, which experts all of them choose; 0 to 1."""
+    hit_ratios: list[float] = []
+    """Segment cache best hit rate with 16 tokens: hits of a cache of 1, 2 and 3 times the experts
+    that a token uses which knows the next 16 tokens; empty where nobody recorded it."""
+    basis: HitsBasis = HitsBasis.FAMILY
+    num_tokens: int = 0
+    """Generated tokens that were counted on this PC."""
 
 
 class ModelReport(Value):
@@ -67,6 +93,8 @@ class ModelReport(Value):
     prepared: list[PreparedCopy] = []
     sampling: SamplingSettings | None = None
     """What the model's makers recommend; None if they say nothing."""
+    suitability: Suitability | None = None
+    """None where nothing is known of the model or its family, or it has no experts."""
 
     @property
     def is_runnable(self) -> bool:

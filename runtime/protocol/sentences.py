@@ -344,6 +344,19 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
             "{percent} % of the experts that a token needs are expected in memory, as other models"
             " choose them; once it has answered here, its own choices count."
         ),
+        ReasonCode.SUITS_WELL: (
+            "This model suits offloading well: tokens in a row choose much the same experts"
+            " ({percent} % of them can be told for 16 tokens at once)."
+        ),
+        ReasonCode.SUITS_FAIRLY: (
+            "This model suits offloading fairly: tokens in a row choose partly the same experts"
+            " ({percent} % of them can be told for 16 tokens at once)."
+        ),
+        ReasonCode.SUITS_BADLY: (
+            "This model suits offloading badly: tokens in a row choose other experts each time"
+            " ({percent} % of them can be told for 16 tokens at once), so it should lie in memory"
+            " whole."
+        ),
         ReasonCode.RAN_BEFORE: (
             "Under a plan like this it wrote {tokens_per_s} tokens/s here (answers counted:"
             " {num_answers}); the forecast had been {predicted_tokens_per_s}."

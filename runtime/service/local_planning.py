@@ -23,6 +23,7 @@ from runtime.inspect.outlook import outlook
 from runtime.plan.memory import room_of, vram_room_of
 from runtime.plan.planner import plan_curve, plan_model
 from runtime.plan.recommendation import needs_drive, recommend
+from runtime.plan.suitability import suitability_of
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.machine import MachineReport, Measured
@@ -214,6 +215,11 @@ class LocalPlanning:
     def _inspect(self, folder: str) -> Inspection:
         inspection = inspect_folder(folder, self._places.usual)
         report = inspection.report
+        if inspection.spec is not None:
+            routing = self._past_runs.read(report.fingerprint).routing
+            found = suitability_of(inspection.spec, routing)
+            report = msgspec.structs.replace(report, suitability=found)
+            inspection = dataclasses.replace(inspection, report=report)
         if not report.problems and (problem := template_problem(Path(report.folder))) is not None:
             report = msgspec.structs.replace(report, problems=[report_of(problem)])
             return dataclasses.replace(inspection, report=report)

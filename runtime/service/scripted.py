@@ -16,7 +16,12 @@ from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel, PreparePhase
-from runtime.protocol.model import ModelReport, PreparedCopy
+from runtime.protocol.model import (
+    ModelReport,
+    PreparedCopy,
+    Suitability,
+    SuitabilityRating,
+)
 from runtime.protocol.plan import BudgetCurve, PlanKind
 from runtime.protocol.values import Budgets, WeightFormat
 from runtime.service.planning import Figures, Planned
@@ -74,6 +79,9 @@ class ScriptedPlanning:
             dense_bytes=DENSE_BYTES,
             expert_bytes=EXPERT_BYTES[PlanKind.EXACT],
             kv_bytes_per_token=KV_BYTES // 4096,
+            suitability=Suitability(
+                rating=SuitabilityRating.WELL, segment_ratio=0.5, hit_ratios=[0.5, 0.72, 0.83]
+            ),
             prepared=[
                 PreparedCopy(
                     folder=f"{folder}-{weight_format}",

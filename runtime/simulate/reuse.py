@@ -1,13 +1,21 @@
-"""Counts, token by token, how recently the experts that a token needs were used before."""
+"""Counts, token by token, how recently the experts that a token needs were used before.
+
+Beside that the experts of the first tokens of an answer are kept, to see how alike they are.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from runtime.simulate.consistency import count_routing
 from runtime.simulate.whole_steps import WholeSteps
-from runtime.spec.past import ReuseCounts
+from runtime.spec.past import ReuseCounts, RoutingCounts
 
+MAX_KEPT_TOKENS = 256
+"""Of an answer: judging them takes a few hundredths of a second."""
+_MAX_JUDGED = 1024
+"""Experts of all layers that are judged; layers are left out evenly where there are more."""
 _NEVER = -1
 
 
@@ -28,6 +36,9 @@ class ReuseMeter:
         self._now = 0
         self._found = np.zeros(num_experts, np.int64)
         self._num_tokens = 0
+        stride = -(-len(layers) * num_experts // _MAX_JUDGED)
+        self._judged = slice(stride // 2, None, stride)
+        self._kept: list[npt.NDArray[np.int64]] = []
 
     def note(self, layer: int, experts: Sequence[int]) -> None:
         """Note which different experts a step needs in a layer."""
@@ -44,10 +55,17 @@ class ReuseMeter:
         self._num_tokens = 0
         return counts
 
+    def take_routing(self) -> RoutingCounts | None:
+        """Return how alike tokens in a row were since the last call, None if too few were."""
+        kept, self._kept = self._kept, []
+        return count_routing(np.stack(kept), self._last_step.shape[1]) if kept else None
+
     def _take(self, step: Sequence[Sequence[int]]) -> None:
         """Take a whole step, the experts of each layer."""
         if all(len(experts) == self._top_k for experts in step):
             ids = np.array(step)
+            if len(self._kept) < MAX_KEPT_TOKENS:
+                self._kept.append(ids[self._judged])
             if self._now:
                 self._count(ids)
                 self._num_tokens += 1

@@ -30,6 +30,42 @@ class ReuseCounts:
         return ReuseCounts(found, int(self.num_tokens * part) + other.num_tokens)
 
 
+SEGMENT_TOKENS = 16
+"""Tokens in a row for which routing is judged."""
+CACHE_RATIOS = (1, 2, 3)
+"""Slots of a layer that are judged, in experts that a token uses."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RoutingCounts:
+    """How alike the experts of tokens in a row are, counted in some layers of a model.
+
+    ``uses[n]`` counts experts, of each ``SEGMENT_TOKENS`` tokens in a row and each layer, that
+    ``n`` of these tokens chose. ``hits[i]`` counts needs that a cache of ``CACHE_RATIOS[i]`` times
+    ``top_k`` slots held which lets go whom the next ``SEGMENT_TOKENS`` tokens need least; of
+    ``num_needs`` in all.
+    """
+
+    uses: tuple[int, ...]
+    hits: tuple[int, ...]
+    num_needs: int
+    num_tokens: int
+
+    def plus(self, other: "RoutingCounts", max_tokens: int) -> "RoutingCounts":
+        """Return both together; what is old fades once it is more than ``max_tokens``."""
+        part = min(1.0, max_tokens / max(1, self.num_tokens))
+
+        def faded(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(int(each * part) + more for each, more in zip(old, new, strict=True))
+
+        return RoutingCounts(
+            faded(self.uses, other.uses),
+            faded(self.hits, other.hits),
+            int(self.num_needs * part) + other.num_needs,
+            int(self.num_tokens * part) + other.num_tokens,
+        )
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PastRun:
     """What an answer was forecast to take and took, by rates of decoding."""
@@ -53,6 +89,7 @@ class Past:
 
     runs: tuple[PastRun, ...] = ()
     reuse: ReuseCounts | None = None
+    routing: RoutingCounts | None = None
 
 
 NO_PAST = Past()

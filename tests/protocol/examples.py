@@ -97,7 +97,15 @@ from runtime.protocol.messages import (
     WatchTelemetry,
     WeighModel,
 )
-from runtime.protocol.model import LoadedModel, LoadStage, ModelReport, PreparedCopy, TierShare
+from runtime.protocol.model import (
+    LoadedModel,
+    LoadStage,
+    ModelReport,
+    PreparedCopy,
+    Suitability,
+    SuitabilityRating,
+    TierShare,
+)
 from runtime.protocol.plan import (
     BudgetCurve,
     MemoryPart,
@@ -179,6 +187,13 @@ _REPORT = ModelReport(
     published_bits=8,
     gguf_kinds=["Q4_K", "Q6_K"],
     prepared=[_COPY],
+    suitability=Suitability(
+        rating=SuitabilityRating.WELL,
+        segment_ratio=0.5,
+        hit_ratios=[0.5, 0.75, 0.875],
+        basis=HitsBasis.OWN,
+        num_tokens=300,
+    ),
 )
 _PLAN = PlacementPlan(
     kind=PlanKind.FOUR_BIT,

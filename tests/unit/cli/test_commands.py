@@ -41,6 +41,10 @@ def test_inspect_of_a_model_tells_what_it_holds(model: str, capsys: Capture) -> 
     text = capsys.readouterr().out
     assert "a-model" in text
     assert "32 in each of 30 layers, 8 used for each token" in text
+    assert (
+        "well (50.0% of experts can be told for 16 tokens in a row; 50.0% of needs hit with" in text
+    )
+    assert "recorded of its family)" in text
 
 
 def test_inspect_json_of_a_model_is_its_report(model: str, capsys: Capture) -> None:

@@ -65,6 +65,10 @@ def test_answer_is_kept_with_its_routing_and_the_next_knows_what_is_usual(
     assert past.reuse is not None
     assert past.reuse.num_tokens == NUM_TOKENS - 1
     assert sum(past.reuse.found) == (NUM_TOKENS - 1) * len(spec.moe_layers) * spec.top_k
+    # The first token of an answer comes from the prompt's step.
+    assert past.routing is not None
+    assert NUM_TOKENS - 1 <= past.routing.num_tokens <= NUM_TOKENS
+    assert past.routing.num_needs == past.routing.num_tokens * len(spec.moe_layers) * spec.top_k
     assert stats.tiers[0].misses >= stats.decode_expert_misses > 0
 
     again = answer(engine, QUESTION, LONG).stats

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.hardware.past_runs import MAX_RUNS, MAX_TOKENS, PastRuns
 from runtime.protocol.values import WeightFormat
-from runtime.spec.past import NO_PAST, PastRun, ReuseCounts
+from runtime.spec.past import NO_PAST, PastRun, ReuseCounts, RoutingCounts
 
 RUN = PastRun(
     expert_format=WeightFormat.BF16,
@@ -21,6 +21,9 @@ RUN = PastRun(
     measured_tokens_per_s=9.0,
 )
 REUSE = ReuseCounts((60, 30, 10), 50)
+
+
+ROUTING = RoutingCounts((90, *[0] * 15, 6), (20, 30, 40), 50, 25)
 
 
 def file_of(folder: Path) -> Path:
@@ -63,6 +66,17 @@ def test_counts_of_another_number_of_experts_replace_what_was_there(tmp_path: Pa
     assert kept.read("a").reuse == ReuseCounts((1, 2), 3)
 
 
+def test_routing_is_kept_beside_the_rest_and_adds_up(tmp_path: Path) -> None:
+    kept = PastRuns(tmp_path / "past")
+    kept.add("a", RUN, REUSE)
+    assert kept.read("a").routing is None
+    kept.add("a", None, None, ROUTING)
+    kept.add("a", RUN, None, ROUTING)
+    past = kept.read("a")
+    assert past.routing == RoutingCounts((180, *[0] * 15, 12), (40, 60, 80), 100, 50)
+    assert (len(past.runs), past.reuse) == (2, REUSE)
+
+
 def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
     PastRuns(tmp_path / "past").add("a", None, None)
     assert not (tmp_path / "past").exists()
@@ -77,6 +91,11 @@ def test_nothing_new_writes_nothing(tmp_path: Path) -> None:
         (("past", "runs", 0, "device"), 7),
         (("past", "reuse", "found", 0), -1),
         (("past", "reuse", "found"), "x"),
+        (("past", "routing", "uses", 16), -1),
+        (("past", "routing", "uses"), [1]),
+        (("past", "routing", "hits"), [1]),
+        (("past", "routing", "hits", 2), 51),
+        (("past", "routing", "num_tokens"), -1),
         (("fingerprint",), "b"),
         (("unknown",), 1),
     ],
@@ -85,7 +104,7 @@ def test_file_that_cannot_be_right_is_no_past(
     tmp_path: Path, where: tuple[str | int, ...], value: object
 ) -> None:
     kept = PastRuns(tmp_path / "past")
-    kept.add("a", RUN, REUSE)
+    kept.add("a", RUN, REUSE, ROUTING)
     document = json.loads(file_of(tmp_path / "past").read_text())
     at = document
     for step in where[:-1]:

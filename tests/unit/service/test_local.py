@@ -20,7 +20,7 @@ from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.machine import DeviceReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel, PreparePhase
 from runtime.protocol.plan import PlanKind
-from runtime.protocol.values import Budgets, WeightFormat
+from runtime.protocol.values import Budgets, HitsBasis, WeightFormat
 from runtime.service import local_planning, measuring
 from runtime.service.local_planning import LocalPlanning, own_ram_bytes, with_held
 from runtime.service.local_preparing import LocalPreparer
@@ -29,6 +29,7 @@ from runtime.service.prepare_child import ChildPreparer
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.service.preparing import Preparer, PrepareStoppedError
 from runtime.service.scripted import ScriptedPlanning
+from runtime.spec.past import RoutingCounts
 from tests.support.checkpoint_folders import write_checkpoint
 
 
@@ -145,6 +146,20 @@ def test_planning_of_a_model_has_plans_and_a_recommendation(house: House) -> Non
     assert planned.recommended is PlanKind.EXACT
     assert planned.plans[0].problem is None
     assert house.planning.inspect(str(house.model)) == planned.report
+
+
+def test_suitability_is_that_of_the_own_routing_once_there_is_enough(house: House) -> None:
+    report = house.planning.inspect(str(house.model))
+    assert report.suitability is not None
+    assert report.suitability.basis is HitsBasis.FAMILY
+    kept = house.planning._past_runs
+    counts = RoutingCounts((1000, 24, *[0] * 14, 1), (40, 60, 80), 100, 300)
+    kept.add(report.fingerprint, None, None, counts)
+    known = house.planning.plan(str(house.model), Budgets(), 0).report.suitability
+    assert known == house.planning.inspect(str(house.model)).suitability
+    assert known is not None
+    assert (known.basis, known.num_tokens) == (HitsBasis.OWN, 300)
+    assert known.hit_ratios == [0.4, 0.6, 0.8]
 
 
 def test_forecast_by_a_config_is_that_of_the_model_itself(house: House) -> None:
