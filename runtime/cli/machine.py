@@ -176,6 +176,8 @@ def device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
         yield (f"{device.device} may use", shared, "amdgpu")
     if device.link_bytes_per_s is not None:
         yield (f"{device.device} link", *_rate(device.link_bytes_per_s))
+        if device.link_back_bytes_per_s is not None:
+            yield (f"{device.device} link back", *_rate(device.link_back_bytes_per_s))
     else:
         yield (f"{device.device} link", "not measured yet", "loading a model there measures it")
     if device.read_bytes_per_s is not None:

@@ -110,7 +110,7 @@ class TorchDevice:
             self.name = str(self._module.get_device_properties(self.torch_device).name)
         has_queues = self._module is not None
         half_bytes = STAGING_BYTES // 2
-        self._halves = [_staging(half_bytes, is_locked=has_queues) for _ in range(2)]
+        self._halves = [staging_of(half_bytes, is_locked=has_queues) for _ in range(2)]
         self._turn = 0
         self._copies = None if self._module is None else self._module.Stream(self.torch_device)
         self.recorder = recorder_of(self.torch_device)
@@ -201,7 +201,7 @@ class TorchDevice:
             self._copies.synchronize()
 
 
-def _staging(num_bytes: int, *, is_locked: bool) -> torch.Tensor:
+def staging_of(num_bytes: int, *, is_locked: bool) -> torch.Tensor:
     """Return room for bytes on their way, page-locked where the system allows it."""
     if is_locked:
         try:

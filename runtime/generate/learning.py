@@ -9,7 +9,7 @@ from runtime.device.link_rate import measure_link
 from runtime.device.open import CPU
 from runtime.hardware.cards import cards_path, keep_cards
 from runtime.hardware.gpus import read_gpus
-from runtime.hardware.rates import RateCache, link_key
+from runtime.hardware.rates import RateCache, link_back_key, link_key
 from runtime.hardware.system_files import SystemFiles
 
 
@@ -23,6 +23,12 @@ def learn_of_devices(rates_path: Path, device: Device | None) -> None:
     keep_cards(cards_path(rates_path), seen, told)
     if device is None or device.is_simulated:
         return
-    rate = measure_link(device)
-    if rate is not None:
-        RateCache(rates_path).record(link_key(device.device), rate.value, rate.method)
+    found = measure_link(device)
+    if found is not None:
+        rates = RateCache(rates_path)
+        for key, rate in (
+            (link_key(device.device), found.to_device),
+            (link_back_key(device.device), found.to_host),
+        ):
+            if rate is not None:
+                rates.record(key, rate.value, rate.method)

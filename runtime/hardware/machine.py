@@ -14,7 +14,7 @@ from runtime.hardware.gpus import mark_used, noted, read_gpus
 from runtime.hardware.memory import host_memory, read_memory
 from runtime.hardware.processor import read_processor
 from runtime.hardware.profile import MachineProfile, StatedCard, profile_of
-from runtime.hardware.rates import RAM, RateCache, drive_key, link_key
+from runtime.hardware.rates import RAM, RateCache, drive_key, link_back_key, link_key
 from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
 
@@ -115,7 +115,11 @@ def _gpus(
         return mark_used(told, torch_kinds())
     cards = mark_used(with_seen(told, kept_cards(cards_path(rates.path))), torch_kinds())
     return [
-        msgspec.structs.replace(card, link_bytes_per_s=rates.rate(link_key(card.device)))
+        msgspec.structs.replace(
+            card,
+            link_bytes_per_s=rates.rate(link_key(card.device)),
+            link_back_bytes_per_s=rates.rate(link_back_key(card.device)),
+        )
         for card in cards
     ]
 

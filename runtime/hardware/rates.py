@@ -30,6 +30,11 @@ def link_key(device: str) -> str:
     return f"link:{device}"
 
 
+def link_back_key(device: str) -> str:
+    """Return the name under which the rate from an accelerator to RAM is kept."""
+    return f"link-back:{device}"
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class RateCache:
     """Bytes per second by name, in a JSON file whose place is given.

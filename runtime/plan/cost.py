@@ -57,6 +57,7 @@ class DeviceRates:
     read_bytes_per_s: float | None
     """None: that of RAM, with the processor's own kernels."""
     link_bytes_per_s: float
+    link_back_bytes_per_s: float
     is_measured: bool
 
 
@@ -104,10 +105,12 @@ def rates_of(
 
 def _device_rates(device: DeviceReport, costs: CostConstants) -> DeviceRates:
     link, read = device.link_bytes_per_s, device.read_bytes_per_s
+    back = device.link_back_bytes_per_s or link
     own = read.value if read else costs.assumed_device_bytes_per_s
     return DeviceRates(
         read_bytes_per_s=None if device.is_simulated else own,
         link_bytes_per_s=link.value if link else costs.assumed_link_bytes_per_s,
+        link_back_bytes_per_s=back.value if back else costs.assumed_link_bytes_per_s,
         is_measured=link is not None and (device.is_simulated or read is not None),
     )
 
@@ -212,7 +215,8 @@ def _compute_s(
     if rates.device is not None:
         in_vram = vram_hits
         # Hidden states go to the processor and its experts' sums come back, in f32.
-        link_s = 2 * 4 * spec.hidden_size / rates.device.link_bytes_per_s
+        link_s = 4 * spec.hidden_size / rates.device.link_bytes_per_s
+        link_s += 4 * spec.hidden_size / rates.device.link_back_bytes_per_s
         layer_s += costs.device_layer_s + link_s
         if rates.device.read_bytes_per_s is not None:
             hot_rate = dense_rate = rates.device.read_bytes_per_s * costs.device_efficiency

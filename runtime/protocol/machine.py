@@ -71,6 +71,8 @@ class DeviceReport(Value):
     is_simulated: bool = False
     link_bytes_per_s: Measured | None = None
     """Host to device."""
+    link_back_bytes_per_s: Measured | None = None
+    """Device to host; None where it was not measured."""
     read_bytes_per_s: Measured | None = None
     """The device from its own memory."""
     is_used: bool = False

@@ -278,6 +278,7 @@ _MACHINE = MachineReport(
             free_bytes=1,
             held_by=[MemoryHolder(name="game", process_id=7, held_bytes=1)],
             shared_bytes=3,
+            link_back_bytes_per_s=Measured(value=0.5, method="measured"),
         )
     ],
     drives=[

@@ -165,11 +165,13 @@ def check_link_is_measured(device: Device) -> None:
     before = device.num_bytes_copied
     measured = measure_link(device)
     assert measured is not None
+    assert measured.to_host is not None
+    assert measured.to_host.value > 0
     copied_bytes = device.num_bytes_copied - before - MIN_COPY_BYTES
     assert copied_bytes > 0
     assert copied_bytes % (4 * MIN_COPY_BYTES) == 0
-    assert measured.value > 0
-    assert measured.method == f"measured, {copied_bytes >> 20} MiB copied"
+    assert measured.to_device.value > 0
+    assert measured.to_device.method == f"measured, {copied_bytes >> 20} MiB copied"
     assert device.ledger.held_bytes == 0
     device.ledger.set_limit(MIN_COPY_BYTES - 1)
     assert measure_link(device) is None

@@ -92,7 +92,10 @@ class Published:
         card = None
         if self.card is not None:
             card = DeviceRates(
-                read_bytes_per_s=self.card * 1e9, link_bytes_per_s=12e9, is_measured=True
+                read_bytes_per_s=self.card * 1e9,
+                link_bytes_per_s=12e9,
+                link_back_bytes_per_s=12e9,
+                is_measured=True,
             )
         rates = Rates(
             ram_bytes_per_s=self.ram * 1e9,

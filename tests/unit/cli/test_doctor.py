@@ -13,7 +13,7 @@ from runtime.cli.__main__ import main
 from runtime.cli.machine import age_text, device_rows
 from runtime.hardware.cards import SeenCard, cards_path, keep_cards
 from runtime.hardware.profile import MACHINE_VARIABLE
-from runtime.hardware.rates import RateCache, link_key
+from runtime.hardware.rates import RateCache, link_back_key, link_key
 from runtime.protocol.machine import DeviceReport, MemoryHolder
 from runtime.service.folders import find_folders
 from tests.support.fake_nvml import fake_nvml
@@ -27,6 +27,7 @@ LABELS = {
     "ram_reclaimable": "RAM in cache",
     "ram_read_bytes_per_s": "RAM reads",
     "devices.0.link_bytes_per_s": "cuda:0 link",
+    "devices.0.link_back_bytes_per_s": "cuda:0 link back",
     "devices.0.read_bytes_per_s": "cuda:0 reads",
     "drives.0.read_bytes_per_s": "drive reads",
 }
@@ -53,6 +54,7 @@ def card(tmp_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rates_path = find_folders().cache / "rates.json"
     assert tmp_home in rates_path.parents
     RateCache(rates_path).record(link_key("cuda:0"), 12e9, "measured, 128 MiB copied")
+    RateCache(rates_path).record(link_back_key("cuda:0"), 6e9, "measured, 64 MiB copied")
     keep_cards(cards_path(rates_path), [SeenCard("cuda:0", "New Card", 6 * GIB, None)], [])
 
 
@@ -109,6 +111,7 @@ def test_doctor_shows_a_measured_link_and_where_torch_and_nvml_disagree(
     assert main(["doctor", model]) == 0
     rows = rows_of(capsys.readouterr().out)
     assert rows["cuda:0 link"] == ["11.18 GiB/s", "measured, 128 MiB copied, just now"]
+    assert rows["cuda:0 link back"] == ["5.59 GiB/s", "measured, 64 MiB copied, just now"]
     told, method = rows["cuda:0"]
     assert told.startswith("New Card, 6.00 GiB of 6.00 GiB free")
     assert method.startswith("NVML; torch found 6.0 GiB where NVML tells 8.0 GiB")

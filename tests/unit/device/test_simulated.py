@@ -39,7 +39,7 @@ def test_simulated_link_is_measured_as_fast_as_it_says(bytes_per_s: float) -> No
     measured = measure_link(device, clock.now_s)
 
     assert measured is not None
-    assert measured.value == pytest.approx(bytes_per_s, rel=0.001)
+    assert measured.to_device.value == pytest.approx(bytes_per_s, rel=0.001)
     assert device.ledger.held_bytes == 0
     device.close()
 

@@ -19,7 +19,7 @@ def test_staging_that_cannot_be_locked_is_ordinary_and_said(
 
     monkeypatch.setattr(torch, "empty", refuse)
 
-    assert torch_device._staging(4096, is_locked=True).numel() == 4096
+    assert torch_device.staging_of(4096, is_locked=True).numel() == 4096
 
 
 def test_staging_is_locked_only_where_a_card_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,6 +32,6 @@ def test_staging_is_locked_only_where_a_card_wants_it(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(torch, "empty", note)
     for is_locked in (False, True):
-        torch_device._staging(64, is_locked=is_locked)
+        torch_device.staging_of(64, is_locked=is_locked)
 
     assert wanted == [False, True]

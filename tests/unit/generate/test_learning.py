@@ -14,7 +14,7 @@ from runtime.device.torch_device import TorchDevice
 from runtime.engine.base import CancelToken
 from runtime.generate.engine import TieredEngine
 from runtime.hardware.profile import MACHINE_VARIABLE
-from runtime.hardware.rates import RateCache, link_key
+from runtime.hardware.rates import RateCache, link_back_key, link_key
 from runtime.kernels.base import Kernels
 from runtime.protocol.machine import DeviceReport, DriveReport
 from runtime.protocol.plan import PlacementPlan
@@ -113,10 +113,17 @@ def test_loading_measures_the_link_and_later_plans_use_it(
     assert rate.value > 1e6
     assert rate.method.startswith("measured, ")
     assert rate.method.endswith(" MiB copied")
+    back = described(planning).link_back_bytes_per_s
+    assert back is not None
+    assert back.value > 1e6
     as_measured = forecast(planning, qwen2_folder)
     RateCache(rates_path).record(link_key(CARD), 1e3, "measured on a very slow link")
     slow = forecast(planning, qwen2_folder)
     assert slow.decode_tokens_per_s_high < 0.5 * as_measured.decode_tokens_per_s_high
+    RateCache(rates_path).record(link_key(CARD), rate.value, rate.method)
+    RateCache(rates_path).record(link_back_key(CARD), 1e3, "measured on a very slow way back")
+    slow_back = forecast(planning, qwen2_folder)
+    assert slow_back.decode_tokens_per_s_high < 0.5 * as_measured.decode_tokens_per_s_high
 
 
 @pytest.mark.usefixtures("card")
