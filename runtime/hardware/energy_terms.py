@@ -12,6 +12,12 @@ PC_WATTS = 65.0
 """Power of a PC at work where nothing measures it."""
 REST_WATTS = 25.0
 """Power of everything beside processor and memory where the processor is measured."""
+CARD_REST_WATTS = 20.0
+"""Power of a graphics card with a model in its memory while it waits; published figures are 15 to
+40."""
+CARD_WORK_WATTS = 200.0
+"""Power of a graphics card while it reads its memory at full rate: cards of 8 to 24 GB are built
+for 130 to 350."""
 DRIVE_J_PER_GB = 1.0
 """Reading from a solid-state drive; published figures are 0.7 to 2.2."""
 RAM_J_PER_GB = 0.074

@@ -5,7 +5,13 @@ What was found by measuring stands in ``cost_constants``.
 
 import dataclasses
 
-from runtime.hardware.energy_terms import PC_WATTS, Work, assumed_parts
+from runtime.hardware.energy_terms import (
+    CARD_REST_WATTS,
+    CARD_WORK_WATTS,
+    PC_WATTS,
+    Work,
+    assumed_parts,
+)
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.plan.history import Experience
 from runtime.plan.hits import HitCurve
@@ -150,6 +156,7 @@ def forecast(
         and (rates.is_drive_measured or not misses)
         and (rates.device is None or rates.device.is_measured)
     )
+    used = _Used(curve.ratio(held.num_in_vram), misses, decode_s / ratio)
     return Forecast(
         prompt_tokens_per_s_low=low / prompt_s,
         prompt_tokens_per_s_high=high / prompt_s,
@@ -164,7 +171,7 @@ def forecast(
         hits_basis=curve.basis,
         drive_s_per_token=drive_s,
         speed_ratio=ratio,
-        joules_per_token=_joules(reads, rates, num_lookups, misses, ratio / decode_s),
+        joules_per_token=_joules(spec, reads, rates, used, costs),
     )
 
 
@@ -184,21 +191,40 @@ def _drive_s(
     return misses * reads.expert_drive_bytes / rates.drive_bytes_per_s + num_waits * costs.miss_s
 
 
-def _joules(
-    reads: Reads, rates: Rates, num_lookups: int, misses: float, tokens_per_s: float
-) -> float:
-    """Return the energy of a generated token, all of it assumed; 0 with a card.
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Used:
+    """What a token takes, as far as energy goes by it."""
 
-    What a card takes is measured where it can be, and nobody knows it before.
+    vram_hits: float
+    misses: float
+    seconds: float
+
+
+def _joules(
+    spec: ModelSpec, reads: Reads, rates: Rates, used: _Used, costs: CostConstants
+) -> float:
+    """Return the energy of a generated token, all of it assumed.
+
+    A card works as long as it reads its memory and rests meanwhile; what it really takes is
+    measured while it answers, where that can be.
     """
-    if rates.device is not None and rates.device.read_bytes_per_s is not None:
-        return 0.0
+    num_lookups = len(spec.moe_layers) * spec.top_k
+    own_rate = None if rates.device is None else rates.device.read_bytes_per_s
+    on_card = used.vram_hits if own_rate is not None else 0.0
+    expert_bytes = num_lookups * reads.expert_record_bytes
     work = Work(
-        seconds=1 / tokens_per_s,
-        drive_bytes=round(misses * reads.expert_drive_bytes),
-        ram_bytes=reads.dense_bytes + num_lookups * reads.expert_record_bytes,
+        seconds=used.seconds,
+        drive_bytes=round(used.misses * reads.expert_drive_bytes),
+        ram_bytes=round(
+            (1 - on_card) * expert_bytes + (reads.dense_bytes if own_rate is None else 0)
+        ),
     )
-    return sum(part.joules for part in assumed_parts((), work, rates.pc_watts))
+    joules = sum(part.joules for part in assumed_parts((), work, rates.pc_watts))
+    if own_rate is None:
+        return joules
+    read_s = (reads.dense_bytes + on_card * expert_bytes) / (own_rate * costs.device_efficiency)
+    busy_s = min(read_s, used.seconds)
+    return joules + CARD_REST_WATTS * used.seconds + (CARD_WORK_WATTS - CARD_REST_WATTS) * busy_s
 
 
 def _compute_s(

@@ -1,9 +1,16 @@
 """Forecasts: the curve of hits, the band, and what it rests on."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.hardware.energy_terms import (
+    CARD_REST_WATTS,
+    CARD_WORK_WATTS,
+    PC_WATTS,
+    RAM_J_PER_GB,
+)
 from runtime.plan.cost import (
     Held,
     Known,
@@ -15,8 +22,9 @@ from runtime.plan.cost import (
 from runtime.plan.cost_constants import NATIVE_EFFICIENCY, CostConstants
 from runtime.plan.history import FAR_BAND, NEAR_BAND, Experience
 from runtime.plan.hits import curve_of
+from runtime.protocol.machine import DeviceReport, Measured
 from runtime.protocol.values import HitsBasis, WeightFormat
-from tests.support.plan_cases import FOLDER, machine, spec
+from tests.support.plan_cases import FOLDER, GIB, machine, spec
 
 MODEL = spec()
 ALL = 48 * 128
@@ -158,4 +166,35 @@ def test_rates_unmeasured_are_the_assumed_ones() -> None:
         is_drive_measured=False,
         num_cores=8,
         has_native_kernels=True,
+    )
+
+
+def test_energy_of_a_token_is_time_and_bytes_and_a_card_at_work_and_at_rest() -> None:
+    in_ram = forecast(MODEL, READS, NATIVE, held(ALL), KNOWN)
+    seconds = 1 / in_ram.decode_tokens_per_s
+    read_bytes = 3e9 + 48 * 8 * 2_654_208
+    assert in_ram.joules_per_token == pytest.approx(
+        PC_WATTS * seconds + read_bytes / 1e9 * RAM_J_PER_GB
+    )
+    own = Measured(value=400e9, method="NVML")
+    card = DeviceReport(
+        device="cuda:0", name="Card", total_bytes=8 * GIB, free_bytes=8 * GIB, read_bytes_per_s=own
+    )
+    rates = rates_of(machine(devices=(card,)), FOLDER, card)
+    on_card = forecast(MODEL, READS, rates, held(0, ALL), KNOWN)
+    seconds = 1 / on_card.decode_tokens_per_s
+    busy_s = read_bytes / (400e9 * CostConstants().device_efficiency)
+    assert busy_s < seconds
+    assert on_card.joules_per_token == pytest.approx(
+        (PC_WATTS + CARD_REST_WATTS) * seconds + (CARD_WORK_WATTS - CARD_REST_WATTS) * busy_s
+    )
+    # Experts in RAM keep the card waiting, and the whole takes longer.
+    half = forecast(MODEL, READS, rates, held(ALL // 2, ALL // 8), KNOWN)
+    assert half.joules_per_token > on_card.joules_per_token
+    # A simulated card is RAM and the processor.
+    pretended = msgspec.structs.replace(card, is_simulated=True)
+    simulated = rates_of(machine(devices=(pretended,)), FOLDER, pretended)
+    as_ram = forecast(MODEL, READS, simulated, held(0, ALL), KNOWN)
+    assert as_ram.joules_per_token == pytest.approx(
+        PC_WATTS / as_ram.decode_tokens_per_s + read_bytes / 1e9 * RAM_J_PER_GB
     )
