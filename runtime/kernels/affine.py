@@ -4,6 +4,8 @@ Levels have four or six bits; scale and least weight are whole numbers of eight 
 their row. See docs/formats.md for the drawing.
 """
 
+import dataclasses
+
 import numpy as np
 
 from runtime.kernels.bit_planes import packed_levels, unpacked_levels
@@ -17,19 +19,24 @@ _SPREADS = {4: (13.6, 14.2, 14.7, 15.2, 15.7), 6: (62.0, 62.6, 63.0, 63.4)}
 """Levels into which the span of a group is tried to be stretched, by bits."""
 _LEAST_SPAN = 2.0**-60
 """A span that is smaller counts as none."""
+_CUTS = ((1.2, 0.0), (1.2, 0.08), (1.45, 0.15))
+"""Where weights count differently, further tries: times the widest spread, and the part of the span
+that is cut off at the low end. The largest weights are often those that count least."""
 
 
-def pack_affine_groups(groups: Floats, bits: int = 4) -> Bytes:
+def pack_affine_groups(groups: Floats, importance: Floats | None = None, bits: int = 4) -> Bytes:
     """Return ``[blocks, 8, groups, 32]`` weights as stored, levels in four or six bits.
 
     A weight is ``unit * scale * level - least_unit * least``. Scale and least of a group are those
     of the least squared error among some spreads, each improved by least squares; then both are
-    rounded to units of the row and the levels chosen anew.
+    rounded to units of the row and the levels chosen anew. ``importance`` ``[groups, 32]`` is how
+    much the error of each column counts.
     """
     blocks = len(groups)
     columns = np.ascontiguousarray(groups.transpose(3, 0, 1, 2)).reshape(GROUP_SIZE, -1)
     highest = (1 << bits) - 1
-    found = lines(columns, highest, _SPREADS[bits])
+    counts = None if importance is None else _for_columns(importance, columns.shape[1])
+    found = lines(columns, highest, _SPREADS[bits], counts)
     scales, leasts = (each.reshape(blocks, ROW_BLOCK, -1) for each in found)
     units, least_units = units_of(scales, _MOST), units_of(leasts, _MOST)
     whole_scales = _in_units(scales, units)
@@ -58,13 +65,23 @@ def stored(units: tuple[Floats, Floats], wholes: tuple[Bytes, Bytes], levels: By
     return np.concatenate([head, body], axis=1).reshape(-1)
 
 
-def lines(columns: Floats, highest: int, spreads: tuple[float, ...]) -> tuple[Floats, Floats]:
-    """Return scale and least weight (its magnitude, at least 0) of groups ``[size, groups]``."""
+def _for_columns(importance: Floats, num_groups: int) -> Floats:
+    """Return the importance ``[size, groups]`` of groups that follow each other row by row."""
+    return np.tile(np.ascontiguousarray(importance.T), num_groups // len(importance))
+
+
+def lines(
+    columns: Floats, highest: int, spreads: tuple[float, ...], counts: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Return scale and least weight (its magnitude, at least 0) of groups ``[size, groups]``.
+
+    ``counts``, of the same shape, is how much the error of each weight counts; None: all the same.
+    """
     lowest = np.minimum(columns.min(axis=0), 0.0)
     span = np.maximum(columns.max(axis=0), 0.0) - lowest
     inverse = np.divide(1.0, span, out=np.zeros_like(span), where=span > _LEAST_SPAN)
     units = (columns - lowest) * inverse
-    total, squares = units.sum(axis=0), np.einsum("kg,kg->g", units, units)
+    sums = _sums(units, counts)
     best = np.full_like(span, np.inf)
     scale, offset = np.zeros_like(span), np.zeros_like(span)
     # In units of the span and counted from the lowest weight, 0 is at -lowest / span.
@@ -74,27 +91,67 @@ def lines(columns: Floats, highest: int, spreads: tuple[float, ...]) -> tuple[Fl
         np.multiply(units, np.float32(spread), out=levels)
         np.rint(levels, out=levels)
         np.minimum(levels, highest, out=levels)
-        _keep_better((units, levels), (total, squares), zero, (best, scale, offset))
+        _keep_better((units, levels), sums, zero, (best, scale, offset))
+    if counts is not None:
+        for wider, cut in _CUTS:
+            np.multiply(units - np.float32(cut), np.float32(wider * spreads[-1]), out=levels)
+            np.rint(levels, out=levels)
+            np.clip(levels, 0, highest, out=levels)
+            _keep_better((units, levels), sums, zero, (best, scale, offset))
     # Once more from the best line: its levels, and the best line for them.
-    again = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    np.multiply(units - offset, again, out=levels)
-    np.rint(levels, out=levels)
-    np.clip(levels, 0, highest, out=levels)
-    _keep_better((units, levels), (total, squares), zero, (best, scale, offset))
+    for _ in range(1 if counts is None else 2):
+        again = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+        np.multiply(units - offset, again, out=levels)
+        np.rint(levels, out=levels)
+        np.clip(levels, 0, highest, out=levels)
+        _keep_better((units, levels), sums, zero, (best, scale, offset))
     return scale * span, np.maximum(-(offset * span + lowest), 0.0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Sums:
+    """Sums over the weights of each group, each weight as often as it counts."""
+
+    counts: Floats | None
+    mass: Floats
+    total: Floats
+    squares: Floats
+
+    def of(self, values: Floats) -> Floats:
+        """Return the sum of values."""
+        if self.counts is None:
+            whole: Floats = values.sum(axis=0)
+            return whole
+        weighed: Floats = np.einsum("kg,kg->g", self.counts, values)
+        return weighed
+
+    def product(self, one: Floats, other: Floats) -> Floats:
+        """Return the sum of products."""
+        if self.counts is None:
+            whole: Floats = np.einsum("kg,kg->g", one, other)
+            return whole
+        weighed: Floats = np.einsum("kg,kg,kg->g", self.counts, one, other)
+        return weighed
+
+
+def _sums(units: Floats, counts: Floats | None) -> _Sums:
+    mass = np.float32(len(units)) if counts is None else counts.sum(axis=0)
+    none = np.zeros(0, np.float32)
+    empty = _Sums(counts, np.asarray(mass, np.float32), none, none)
+    return dataclasses.replace(empty, total=empty.of(units), squares=empty.product(units, units))
 
 
 def _keep_better(
     pair: tuple[Floats, Floats],
-    sums: tuple[Floats, Floats],
+    sums: _Sums,
     zero: Floats,
     found: tuple[Floats, Floats, Floats],
 ) -> None:
     """Fit a line through levels and weights; keep it where it errs less than the one found."""
-    (units, levels), (total, squares), (best, scale, offset) = pair, sums, found
-    ones = np.float32(len(units))
-    level_sum, level_squares = levels.sum(axis=0), np.einsum("kg,kg->g", levels, levels)
-    along = np.einsum("kg,kg->g", levels, units)
+    (units, levels), (best, scale, offset) = pair, found
+    ones, total, squares = sums.mass, sums.total, sums.squares
+    level_sum, level_squares = sums.of(levels), sums.product(levels, levels)
+    along = sums.product(levels, units)
     spread = ones * level_squares - level_sum * level_sum
     slope = np.divide(
         ones * along - level_sum * total, spread, out=np.zeros_like(spread), where=spread > 0

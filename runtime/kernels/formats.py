@@ -23,14 +23,17 @@ _Q4_ENDS = (-9.0, -8.4, -8.0, -7.6, -7.2, 6.4, 6.8, 7.2, 7.7)
 """Levels, between the outermost ones, at which the largest weight of a group is tried."""
 _LEAST_LARGEST = 2.0**-26
 """A group whose weights are all smaller has no scale above zero."""
+_LEAST_COUNT = 1e-6
+"""Of the column that counts most."""
 _SLICE_WEIGHTS = 1 << 16
 """Weights packed at a time: their work arrays stay in a core's cache."""
 
 
-def pack(weight_format: WeightFormat, array: Floats) -> Bytes:
+def pack(weight_format: WeightFormat, array: Floats, importance: Floats | None = None) -> Bytes:
     """Return the bytes of a matrix ``[rows, columns]`` in a format.
 
-    Raises ``ValueError`` if a weight is not finite.
+    ``importance`` is how much the error of each column counts, at least 0; formats of six bits and
+    fewer heed it. Raises ``ValueError`` if a weight is not finite.
     """
     match weight_format:
         case WeightFormat.F32:
@@ -47,10 +50,16 @@ def pack(weight_format: WeightFormat, array: Floats) -> Bytes:
             return _in_slices(array, pack_fp4_groups)
         case WeightFormat.Q4A_G32 | WeightFormat.Q6_G32:
             bits = STORED_BITS[weight_format]
-            return _in_slices(array, functools.partial(pack_affine_groups, bits=bits))
+            pack_groups = functools.partial(
+                pack_affine_groups, importance=_grouped_importance(importance), bits=bits
+            )
+            return _in_slices(array, pack_groups)
         case WeightFormat.Q3_G16 | WeightFormat.Q2_G16:
             bits = STORED_BITS[weight_format]
-            return _in_slices(array, functools.partial(pack_small_groups, bits=bits))
+            pack_groups = functools.partial(
+                pack_small_groups, importance=_grouped_importance(importance), bits=bits
+            )
+            return _in_slices(array, pack_groups)
 
 
 def pack_q8_g32(array: Floats) -> Bytes:
@@ -121,6 +130,17 @@ def _grouped(array: Floats) -> Floats:
     padded = np.zeros((num_blocks * ROW_BLOCK, num_groups * GROUP_SIZE), np.float32)
     padded[:rows, :columns] = array
     return padded.reshape(num_blocks, ROW_BLOCK, num_groups, GROUP_SIZE)
+
+
+def _grouped_importance(importance: Floats | None) -> Floats | None:
+    """Pad and return as ``[groups, GROUP_SIZE]``, the largest 1; None where all count the same."""
+    largest = 0.0 if importance is None else float(importance.max())
+    if importance is None or not largest > 0:
+        return None
+    # What counts for nothing, padding too, decides where nothing else does.
+    padded = np.full(-(-len(importance) // GROUP_SIZE) * GROUP_SIZE, _LEAST_COUNT, np.float32)
+    padded[: len(importance)] = np.maximum(importance / largest, _LEAST_COUNT)
+    return padded.reshape(-1, GROUP_SIZE)
 
 
 def _f16_scales(scales: Floats) -> Floats:

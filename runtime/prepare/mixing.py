@@ -11,12 +11,13 @@ from runtime.errors import LarderError
 from runtime.inspect.inspection import Inspection
 from runtime.plan.mix import Choice, Part, choose_mix
 from runtime.prepare.calibration import Calibration, Floats
+from runtime.prepare.importance import CalibratedImportance
 from runtime.prepare.progress import Progress, ProgressReport, Stopper
 from runtime.prepare.quantise import error_of, plain_rows
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.footprint import dense_tensor_bytes
-from runtime.spec.mix import MIX_FORMATS, Mix, layouts_of
+from runtime.spec.mix import MIX_FORMATS, Importance, Mix, layouts_of
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import (
     PLAIN_FORMATS,
@@ -51,6 +52,8 @@ class Measured:
     parts: Sequence[Part[Name]]
     fixed_bytes: int
     """What stays as published."""
+    importance: Importance | None = None
+    """What packing heeds."""
 
     def mix(self, budget_bytes: int) -> Mix:
         """Return the mix whose weights take at most so much, everything counted.
@@ -68,7 +71,7 @@ class Measured:
                 found=f"{budget_bytes / (1 << 30):.3f} GiB",
                 expected=f"at least {least / (1 << 30):.3f} GiB",
             )
-        return _mix_of(formats)
+        return _mix_of(formats, self.importance)
 
 
 def measure_formats(
@@ -84,11 +87,12 @@ def measure_formats(
     """
     spec = inspection.spec
     assert spec is not None
+    importance = CalibratedImportance(found, spec)
     store = CheckpointStore(inspection, is_widened=True)
     try:
         parts = [
-            *_expert_parts(store, spec, found, progress, cancel),
-            *_dense_parts(store, spec, found),
+            *_expert_parts(store, importance, progress, cancel),
+            *_dense_parts(store, importance),
         ]
     finally:
         store.close()
@@ -96,23 +100,23 @@ def measure_formats(
     fixed = sum(
         dense_tensor_bytes(entry) for name, entry in inspection.tensors.items() if name not in named
     )
-    return Measured(parts, fixed)
+    return Measured(parts, fixed, importance)
 
 
-def _mix_of(formats: Mapping[Name, WeightFormat]) -> Mix:
+def _mix_of(formats: Mapping[Name, WeightFormat], importance: Importance | None) -> Mix:
     experts = {name: each for name, each in formats.items() if isinstance(name, ExpertId)}
     dense = {name: each for name, each in formats.items() if isinstance(name, str)}
-    return Mix(experts, dense)
+    return Mix(experts, dense, importance)
 
 
 def _expert_parts(
     store: CheckpointStore,
-    spec: ModelSpec,
-    found: Calibration,
+    importance: CalibratedImportance,
     progress: ProgressReport | None,
     cancel: Stopper,
 ) -> Iterator[Part[Name]]:
     """Yield every expert with what each format would take and spoil."""
+    spec, found = importance.spec, importance.found
     layout = store.layout
     layouts = layouts_of(MIX_FORMATS, spec.hidden_size, spec.expert_width)
     num_all = len(spec.moe_layers) * spec.num_experts
@@ -120,14 +124,16 @@ def _expert_parts(
     with ThreadPoolExecutor(len(MIX_FORMATS)) as pool:
         for index, layer in enumerate(spec.moe_layers):
             weights = _weight_of_experts(found, spec, index, layer)
-            inputs = _normal(found.inputs[index])
             for expert in range(spec.num_experts):
                 record = np.zeros(layout.record_bytes, np.uint8)
-                store.read_expert(ExpertId(layer, expert), record.data)
-                hidden = _normal(found.hidden[index, expert])
+                name = ExpertId(layer, expert)
+                store.read_expert(name, record.data)
                 matrices = [
-                    (_sampled(layout[part], record, EXPERT_ROWS), columns)
-                    for part, columns in zip(ExpertPart, (inputs, inputs, hidden), strict=True)
+                    (
+                        _sampled(layout[part], record, EXPERT_ROWS),
+                        importance.of_expert(name, part),
+                    )
+                    for part in ExpertPart
                 ]
 
                 def spoilt(
@@ -137,7 +143,7 @@ def _expert_parts(
 
                 errors = pool.map(spoilt, MIX_FORMATS)
                 yield Part(
-                    ExpertId(layer, expert),
+                    name,
                     [
                         Choice(each, layouts[each].record_bytes, weights[expert] * error)
                         for each, error in zip(MIX_FORMATS, errors, strict=True)
@@ -158,18 +164,17 @@ def _weight_of_experts(
     return [_ends_factor(spec, layer) * weight for weight in weights]
 
 
-def _dense_parts(
-    store: CheckpointStore, spec: ModelSpec, found: Calibration
-) -> Iterator[Part[Name]]:
+def _dense_parts(store: CheckpointStore, importance: CalibratedImportance) -> Iterator[Part[Name]]:
     """Yield the dense matrices that are mixed.
 
     None of them may stay as published: kernels take matrices of one input in grouped formats, or
     all of them in plain ones.
     """
+    spec, found = importance.spec, importance.found
     for name, entry in store.dense_tensors.items():
-        sums = found.dense.get(name)
-        is_looked_up = sums is None and name.endswith(_EMBEDDING)
-        if len(entry.shape) != 2 or _ROUTERS.search(name) or (sums is None and not is_looked_up):
+        heeded = importance.of_dense(name)
+        is_looked_up = heeded is None and name.endswith(_EMBEDDING)
+        if len(entry.shape) != 2 or _ROUTERS.search(name) or (heeded is None and not is_looked_up):
             continue
         if entry.format not in PLAIN_FORMATS:
             continue
@@ -178,7 +183,7 @@ def _dense_parts(
         store.read_tensor(entry, data.data)
         layout = MatrixLayout(entry.format, rows, columns, 0, entry.num_bytes)
         sample = _sampled(layout, data, DENSE_ROWS)
-        importance = np.ones(columns, np.float32) if sums is None else _normal(sums[:-1])
+        counts = np.ones(columns, np.float32) if heeded is None else heeded
         weight = _weight_of_dense(name, spec, found)
         yield Part(
             name,
@@ -186,7 +191,7 @@ def _dense_parts(
                 Choice(
                     each,
                     matrix_bytes(each, rows, columns),
-                    weight * error_of(each, sample, importance),
+                    weight * error_of(each, sample, counts),
                 )
                 for each in MIX_FORMATS
             ],
@@ -225,11 +230,3 @@ def _sampled(layout: MatrixLayout, data: np.ndarray, max_rows: int) -> Floats:
     begins = range(0, num_blocks * ROW_BLOCK, step * ROW_BLOCK)
     kept = np.concatenate([by_row[begin : begin + ROW_BLOCK] for begin in begins])
     return plain_rows(layout.format, kept.reshape(-1), len(kept), layout.columns)
-
-
-def _normal(sums: np.ndarray) -> Floats:
-    """Return importances with a mean of one; all the same where nothing was seen."""
-    mean = float(sums.mean())
-    if not mean > 0:
-        return np.ones(len(sums), np.float32)
-    return (sums / mean).astype(np.float32)

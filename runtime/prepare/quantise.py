@@ -20,11 +20,12 @@ from runtime.spec.tensors import (
 _CHUNK_WEIGHTS = 1 << 17
 
 
-def convert_rows(source: Bytes, chunk: "Chunk") -> Bytes:
+def convert_rows(source: Bytes, chunk: "Chunk", importance: Floats | None = None) -> Bytes:
     """Return the bytes that the rows of ``chunk`` take in the target format.
 
-    ``source`` is the whole expert as published. Equal formats are copied bit by bit. Raises
-    ``ValueError`` if a weight is not finite and the target is a quantised format.
+    ``source`` is the whole expert as published; ``importance`` as for ``pack``. Equal formats are
+    copied bit by bit. Raises ``ValueError`` if a weight is not finite and the target is a quantised
+    format.
     """
     plain, target = chunk.source, chunk.target
     before = matrix_bytes(plain.format, chunk.first_row, plain.columns)
@@ -32,19 +33,26 @@ def convert_rows(source: Bytes, chunk: "Chunk") -> Bytes:
     data = source[begin : begin + matrix_bytes(plain.format, chunk.num_rows, plain.columns)]
     if plain.format is target.format:
         return data
-    return pack(target.format, _weights(plain, data, chunk.num_rows))
+    return pack(target.format, _weights(plain, data, chunk.num_rows), importance)
 
 
 class Chunk:
     """Some whole row blocks of one matrix: where they are read and where they are written."""
 
     def __init__(
-        self, source: MatrixLayout, target: MatrixLayout, first_row: int, num_rows: int
+        self,
+        source: MatrixLayout,
+        target: MatrixLayout,
+        first_row: int,
+        num_rows: int,
+        part: ExpertPart | None = None,
     ) -> None:
         self.source = source
         self.target = target
         self.first_row = first_row
         self.num_rows = num_rows
+        self.part = part
+        """Which matrix of an expert, if it is of one."""
 
     @property
     def begin_bytes(self) -> int:
@@ -64,7 +72,7 @@ def chunks_of(source: ExpertLayout, target: ExpertLayout) -> Iterator[Chunk]:
         plain, wanted = source[part], target[part]
         rows = max(_CHUNK_WEIGHTS // plain.columns // ROW_BLOCK, 1) * ROW_BLOCK
         for first_row in range(0, plain.rows, rows):
-            yield Chunk(plain, wanted, first_row, min(rows, plain.rows - first_row))
+            yield Chunk(plain, wanted, first_row, min(rows, plain.rows - first_row), part)
 
 
 def matrix_chunks(entry: TensorEntry, wanted: WeightFormat) -> Iterator[Chunk]:
@@ -84,7 +92,7 @@ def error_of(wanted: WeightFormat, weights: Floats, importance: Floats) -> float
     as much as what it is multiplied with.
     """
     rows, columns = weights.shape
-    changed = unpack(wanted, pack(wanted, weights), rows, columns) - weights
+    changed = unpack(wanted, pack(wanted, weights, importance), rows, columns) - weights
     spoilt = float(np.einsum("rc,rc,c->", changed, changed, importance))
     whole = float(np.einsum("rc,rc,c->", weights, weights, importance))
     return spoilt / whole if whole > 0 else 0.0

@@ -15,6 +15,7 @@ from runtime.prepare.quantise import Chunk, chunks_of, convert_rows, matrix_chun
 from runtime.prepare.recipe import Recipe, WeightFile
 from runtime.prepare.weight_file import TensorPlan
 from runtime.protocol.values import WeightFormat
+from runtime.spec.mix import Counts
 from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry
 from runtime.store.checkpoint import CheckpointStore
 from runtime.store.not_finite import not_finite
@@ -78,11 +79,15 @@ class Sources:
         """Convert a dense matrix, which is held in RAM whole meanwhile."""
         published = np.zeros(entry.num_bytes, np.uint8)
         self._store.read_tensor(entry, published.data)
+        heeded = self._recipe.mix.importance if self._recipe.mix is not None else None
+        importance = None if heeded is None else heeded.of_dense(entry.name)
         chunks = list(matrix_chunks(entry, wanted))
         # A few at a time: what is done and not written yet is held too.
         for first in range(0, len(chunks), _CHUNKS_AT_ONCE):
             some = chunks[first : first + _CHUNKS_AT_ONCE]
-            tasks = [self._pool.submit(convert_rows, published, chunk) for chunk in some]
+            tasks = [
+                self._pool.submit(convert_rows, published, chunk, importance) for chunk in some
+            ]
             for task in tasks:
                 try:
                     data = task.result()
@@ -97,7 +102,11 @@ class Sources:
         wanted = self._recipe.format_of(expert)
         chunks = self._chunks[wanted]
         record = np.zeros(self._recipe.layouts[wanted].record_bytes, np.uint8)
-        tasks = [self._pool.submit(convert_rows, self._published, chunk) for chunk in chunks]
+        importance = self._importance(expert)
+        tasks = [
+            self._pool.submit(convert_rows, self._published, chunk, importance.get(chunk.part))
+            for chunk in chunks
+        ]
         done_bytes = 0
         for chunk, task in zip(chunks, tasks, strict=True):
             try:
@@ -109,6 +118,13 @@ class Sources:
             self._work.add(len(data))
         yield record.data
         self._work.add(len(record) - done_bytes)
+
+    def _importance(self, expert: ExpertId) -> dict[ExpertPart | None, Counts]:
+        """Return what is heeded of each matrix of an expert; empty where nothing is."""
+        mix = self._recipe.mix
+        if mix is None or mix.importance is None:
+            return {}
+        return {part: mix.importance.of_expert(expert, part) for part in ExpertPart}
 
     def _not_finite(self, expert: ExpertId, chunk: Chunk, cause: ValueError) -> LarderError:
         """Return the error for a chunk that cannot be converted, which names its tensor."""

@@ -4,9 +4,30 @@ import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import STORED_BITS, ExpertId, ExpertLayout, expert_layout
+from runtime.spec.tensors import STORED_BITS, ExpertId, ExpertLayout, ExpertPart, expert_layout
+
+Counts = npt.NDArray[np.float32]
+"""How much the error of each column of a matrix counts."""
+
+
+class Importance(Protocol):
+    """How much columns count, as a text has shown."""
+
+    @property
+    def identity(self) -> str:
+        """A name that two different ones never share."""
+
+    def of_expert(self, expert: ExpertId, part: ExpertPart) -> Counts:
+        """Return that of a matrix of an expert."""
+
+    def of_dense(self, name: str) -> Counts | None:
+        """Return that of a dense matrix; None where all columns count the same."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -16,6 +37,8 @@ class Mix:
     experts: Mapping[ExpertId, WeightFormat]
     dense: Mapping[str, WeightFormat]
     """Of dense matrices by published name; those that are not named stay as published."""
+    importance: Importance | None = None
+    """What is heeded while weights are packed; None: all weights count the same."""
 
     @property
     def most_common(self) -> WeightFormat:
@@ -27,7 +50,8 @@ class Mix:
     def identity(self) -> str:
         """A name that two different mixes never share."""
         experts = sorted((each.layer, each.expert, name) for each, name in self.experts.items())
-        told = repr((experts, sorted(self.dense.items())))
+        heeded = self.importance.identity if self.importance else ""
+        told = repr((experts, sorted(self.dense.items()), heeded))
         return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 

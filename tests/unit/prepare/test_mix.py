@@ -21,6 +21,7 @@ from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.formats import pack, unpack
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.prepare.calibration import Calibration
+from runtime.prepare.importance import CalibratedImportance
 from runtime.prepare.mixing import measure_formats
 from runtime.prepare.prepare import NeverStops, prepare_model
 from runtime.protocol.errors import ErrorCode
@@ -95,6 +96,47 @@ def test_often_used_experts_have_more_bits(folder: Path, found: Calibration) -> 
     with pytest.raises(LarderError) as refused:
         measured.mix(1000)
     assert refused.value.code is ErrorCode.SETTING_INVALID
+
+
+def test_packing_heeds_what_a_text_showed(folder: Path, found: Calibration, tmp_path: Path) -> None:
+    inspection = inspect_folder(str(folder))
+    spec = inspection.spec
+    assert spec is not None
+    measured = measure_formats(inspection, found, None, NeverStops())
+    plain = _hand_made(inspection)
+    mix = dataclasses.replace(plain, importance=measured.importance)
+    assert mix.importance is not None
+    assert mix.identity != plain.identity
+    other = dataclasses.replace(found, inputs=found.inputs + 1)
+    assert CalibratedImportance(other, spec).identity != mix.importance.identity
+    prepare_model(inspection, mix.most_common, str(tmp_path / "copy"), mix=mix)
+    published = CheckpointStore(inspection)
+    store = PreparedStore(tmp_path / "copy", inspection.report.fingerprint)
+    before = bytearray(published.layout.record_bytes)
+    record = bytearray(store.layout.record_bytes)
+    num_heeded = 0
+    for expert in inspection.experts:
+        published.read_expert(expert, memoryview(before))
+        store.read_expert(expert, memoryview(record))
+        for part in ExpertPart:
+            old, new = published.layout[part], store.layout_of(expert)[part]
+            data = np.frombuffer(before, np.uint8, old.num_bytes, old.offset_bytes)
+            weights = unpack(old.format, data, old.rows, old.columns)
+            counts = mix.importance.of_expert(expert, part)
+            assert counts.shape == (old.columns,)
+            place = slice(new.offset_bytes, new.offset_bytes + new.num_bytes)
+            packed = pack(new.format, weights, counts)
+            assert bytes(packed) == record[place]
+            num_heeded += bytes(packed) != bytes(pack(new.format, weights))
+    assert num_heeded > len(inspection.experts)
+    store.close()
+    published.close()
+    # An expert that no token chose counts all its columns nearly alike.
+    found_too = dataclasses.replace(found, uses=np.zeros_like(found.uses))
+    unused = CalibratedImportance(found_too, spec)
+    first = ExpertId(spec.moe_layers[0], 0)
+    assert np.ptp(unused.of_expert(first, ExpertPart.DOWN)) == 0
+    assert unused.of_dense("model.embed_tokens.weight") is None
 
 
 def test_records_and_dense_matrices_are_in_their_formats(folder: Path, tmp_path: Path) -> None:
