@@ -35,7 +35,7 @@ def with_queues() -> Device:
 
 @pytest.fixture(params=[simulated, torch_processor, with_queues])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
-    monkeypatch.setattr("runtime.device.torch_device._staging", ordinary_staging)
+    monkeypatch.setattr("runtime.device.torch_device.staging_of", ordinary_staging)
     make: Callable[[], Device] = request.param
     made = make()
     yield made

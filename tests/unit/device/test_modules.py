@@ -24,7 +24,7 @@ PROCESSOR = torch.device("cpu")
 def _without_locking(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be page-locked here, which is no matter of these tests."""
     monkeypatch.setattr(
-        "runtime.device.torch_device._staging",
+        "runtime.device.torch_device.staging_of",
         lambda num_bytes, *, is_locked: torch.empty(num_bytes, dtype=torch.uint8),
     )
 
