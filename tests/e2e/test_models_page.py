@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 from app.state.stages import Stage
+from app.text import phrases
 from app.text.errors import sentence
 from app.text.words import ModelWords, ShellWords
 from app.views.candidate_view import CandidateView
@@ -80,7 +81,7 @@ def test_dropped_folder_is_planned_prepared_with_progress_cancelled_and_begun_ag
     ready_window.drop(demo_folder)
     wait_until_loadable(ready_window)
     view = candidate_view(ready_window)
-    ready_window.click(view, ModelWords.EIGHT_BIT)
+    ready_window.click(view, f"{ModelWords.BALANCED}{phrases.DOT}{ModelWords.EIGHT_BIT}")
     ready_window.click(view, ModelWords.PREPARE_AND_LOAD)
     program.window.show_page(Page.MODELS)
     ready_window.qtbot.waitUntil(lambda: view._progress.value() > 0, timeout=START_MS)
