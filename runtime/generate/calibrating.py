@@ -44,6 +44,9 @@ TokensDone = Callable[[int, int], None]
 class WatchingKernels:
     """Other kernels, and beside them sums of what matrices are given and give.
 
+    Each token counts by its own stream: what is added to a large one changes little. A few tokens
+    have streams a hundred times as large as all others, and sums would be of these alone.
+
     Threads: one caller at a time.
     """
 
@@ -57,6 +60,8 @@ class WatchingKernels:
         self._hidden_size = 0
         self._vocabulary_size = 0
         self._is_stream_due = False
+        self._shares = torch.empty(0)
+        """What each row of the layer counts: 1 by the square of its stream."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the kernels have
         """Return what is not looked at, as the kernels have it."""
@@ -82,8 +87,9 @@ class WatchingKernels:
         name = self._names.get(matrix.address)
         if name is not None and self.found is not None:
             sums = self.found.dense.setdefault(name, np.zeros(matrix.columns + 1))
-            sums[:-1] += _squares(x)
-            sums[-1] += _energy(result)
+            shares = self._shares_of(x)
+            sums[:-1] += _squares(x, shares)
+            sums[-1] += _squares(result, shares).sum()
         return result
 
     def gated(
@@ -137,16 +143,27 @@ class WatchingKernels:
             hidden = glu(gate, up, style.activation)
             added = shares * self._kernels.linear(hidden, parts[ExpertPart.DOWN], down_bias)
             out[rows] += added
+            counts = self._shares_of(x)
+            counts = None if counts is None else counts[rows]
             found.uses[index, number] += np.uint64(len(rows))
-            found.inputs[index] += _squares(chosen)
-            found.hidden[index, number] += _squares(shares * hidden).astype(np.float32)
-            found.outputs[index, number] += _energy(added)
+            found.inputs[index] += _squares(chosen, counts)
+            found.hidden[index, number] += _squares(shares * hidden, counts).astype(np.float32)
+            found.outputs[index, number] += _squares(added, counts).sum()
+
+    def _shares_of(self, x: torch.Tensor) -> torch.Tensor | None:
+        """Return what each row counts; None if they are not those of the layer's stream."""
+        is_of_layer = x.reshape(-1, x.shape[-1]).shape[0] == len(self._shares)
+        return self._shares if is_of_layer else None
 
     def _note_stream(self, x: torch.Tensor) -> None:
         if self.found is None or not self._is_stream_due or x.shape[-1] != self._hidden_size:
             return
+        self._shares = torch.empty(0)
         if self.layer < len(self.found.stream):
-            self.found.stream[self.layer] += _energy(x)
+            flat = x.reshape(-1, x.shape[-1])
+            energies = torch.einsum("nc,nc->n", flat, flat)
+            self._shares = torch.where(energies > 0, 1 / energies, 0.0)
+            self.found.stream[self.layer] += float((energies > 0).sum())
         self._is_stream_due = False
 
 
@@ -267,13 +284,9 @@ def _nothing(identity: Identity, spec: ModelSpec) -> Calibration:
     )
 
 
-def _squares(x: torch.Tensor) -> np.ndarray:
-    """Return the sums of squares of each channel."""
+def _squares(x: torch.Tensor, shares: torch.Tensor | None) -> np.ndarray:
+    """Return the sums of squares of each channel, each row as often as it counts."""
     flat = x.reshape(-1, x.shape[-1])
-    return torch.einsum("nc,nc->c", flat, flat).double().numpy()
-
-
-def _energy(x: torch.Tensor) -> float:
-    """Return the sum of squares of all numbers."""
-    flat = x.reshape(-1)
-    return float(torch.dot(flat, flat))
+    if shares is None:
+        return torch.einsum("nc,nc->c", flat, flat).double().numpy()
+    return torch.einsum("n,nc,nc->c", shares, flat, flat).double().numpy()

@@ -1,7 +1,8 @@
 """What a model did with a text: how often experts were used, and how large their numbers were.
 
 It is measured once (``runtime.generate.calibrating``), kept in one file and read when a mix of
-formats is chosen. All sums are over the rows, that is tokens, of the text.
+formats is chosen. All sums are over the rows, that is tokens, of the text; each counts by 1 by the
+square of the stream that enters its layer.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ from runtime.prepare.disk import replacing
 from runtime.prepare.place import safe_name
 from runtime.protocol.model import ModelReport
 
-VERSION = 1
+VERSION = 2
 CALIBRATION_ENDING = ".calibration.npz"
 _DENSE = "dense/"
 _MAX_FILE_BYTES = 8 << 30
@@ -54,7 +55,8 @@ class Calibration:
     outputs: Sums
     """Squares of what each expert adds to the stream: ``[MoE layers, experts]``."""
     stream: Sums
-    """Squares of the stream that enters each layer: ``[layers]``."""
+    """Rows whose stream entered each layer: ``[layers]``, so that outputs by it are parts of the
+    stream."""
     dense: dict[str, Sums]
     """Of each dense matrix the squares of what it is given, by channel, and in the last place of
     what it gives."""

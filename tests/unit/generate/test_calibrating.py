@@ -41,29 +41,38 @@ def test_uses_and_squares_are_those_of_the_text(qwen2_folder: Path, tmp_path: Pa
     assert (found.outputs[found.uses == 0] == 0).all()
     assert (found.outputs[found.uses > 0] > 0).all()
     assert (found.hidden.sum(axis=2) > 0).tolist() == (found.uses > 0).tolist()
+    assert found.stream.tolist() == [_TOKENS] * spec.num_layers
     # What enters the first layer is the embedding of the tokens and nothing else.
-    assert found.stream[0] == pytest.approx(_embedding_squares(qwen2_folder), rel=1e-4)
+    first = found.dense["model.layers.0.self_attn.q_proj.weight"][:-1]
+    assert first == pytest.approx(_first_inputs(qwen2_folder), rel=1e-3)
     name = f"model.layers.{spec.moe_layers[0]}.self_attn.q_proj.weight"
     assert found.dense[name].shape == (spec.hidden_size + 1,)
     assert (found.dense[name] > 0).all()
 
 
-def _embedding_squares(folder: Path) -> float:
+def _first_inputs(folder: Path) -> np.ndarray:
+    """What the first layer's matrices are given: squares by channel, each token by its stream."""
     import torch
 
     from runtime.tokenizer.chat import ChatTokenizer
 
-    inspection = inspect_folder(str(folder))
-    store = CheckpointStore(inspection)
+    store = CheckpointStore(inspect_folder(str(folder)))
+    plain: list[torch.Tensor] = []
     try:
-        entry = store.dense_tensors["model.embed_tokens.weight"]
-        data = bytearray(entry.num_bytes)
-        store.read_tensor(entry, memoryview(data))
+        for name in ("model.embed_tokens.weight", "model.layers.0.input_layernorm.weight"):
+            entry = store.dense_tensors[name]
+            data = bytearray(entry.num_bytes)
+            store.read_tensor(entry, memoryview(data))
+            numbers = torch.frombuffer(data, dtype=PLAIN_TYPES[entry.format])
+            plain.append(numbers.view(entry.shape).float())
     finally:
         store.close()
-    rows = torch.frombuffer(data, dtype=PLAIN_TYPES[entry.format]).view(entry.shape).float()
     ids = ChatTokenizer.load(folder).encode_text(_TEXT)[:_TOKENS]
-    return float(rows[ids].square().sum())
+    rows = plain[0][ids]
+    squares = rows.square()
+    means = squares.mean(dim=1, keepdim=True)
+    given = squares / (means + 1e-6) * plain[1].square()
+    return (given / squares.sum(dim=1, keepdim=True)).sum(dim=0).double().numpy()
 
 
 def test_work_that_was_cut_off_goes_on(
