@@ -37,10 +37,11 @@ class _Sent:
 class TieredKernels:
     """Launches on the device everything but the experts that lie in RAM, which the processor does.
 
-    Additions to a row follow the order of the experts wherever they are computed. A device that
-    shares its memory with the processor takes the processor's own kernels, and the bits are those
-    of the processor alone. To any other the processor sends what each of its experts gives for the
-    rows that chose it; of a prompt, experts with many rows pass to the card themselves.
+    A device that shares its memory with the processor takes the processor's own kernels, additions
+    to a row follow the order of the experts wherever they are computed, and the bits are those of
+    the processor alone. Any other begins with its own experts, and the processor computes the
+    others meanwhile: what all of them give for a token goes over at once. Of a prompt it is what
+    each gives for the rows that chose it, and experts with many rows pass to the card themselves.
 
     Threads: one caller at a time.
     """
@@ -75,6 +76,16 @@ class TieredKernels:
         """Whether a row's bits are independent of the rows that share its call."""
         return self._kernels.is_row_invariant
 
+    def _send_row(self, sent: "_Sent", run: Pairs, out: torch.Tensor) -> None:
+        """Compute all experts of one token together, and add their sum on the device."""
+        started_s = self._clock()
+        part = torch.zeros_like(sent.x)
+        self._host.experts(sent.x, sent.layout, run, sent.ids, sent.weights, part, sent.style)
+        if self._passing is not None:
+            self._passing.note(1, (self._clock() - started_s) / len(run))
+        there = self._device.send(part)
+        self._device.launch(lambda: out.add_(there))
+
     @contextlib.contextmanager
     def at(self, place: FixedPlace) -> Iterator[None]:
         """Let one token's positional work take its place from a tensor; positions are not read."""
@@ -95,10 +106,7 @@ class TieredKernels:
         style: ExpertStyle = PLAIN_STYLE,
     ) -> None:
         """Add the weighted results of the given experts to ``out``, each where it lies."""
-        runs = [
-            (is_here, list(run))
-            for is_here, run in itertools.groupby(experts, lambda pair: pair[1].device == CPU)
-        ]
+        runs = _runs_of(experts, in_order=self._shares_memory)
         here = None
         if not self._shares_memory and any(is_here for is_here, _ in runs):
             here = _Sent(x.cpu(), layout, ids.cpu(), weights.cpu(), style.cpu())
@@ -138,7 +146,10 @@ class TieredKernels:
             self._device.send(out)
 
     def _send_experts(self, sent: "_Sent", run: Pairs, out: torch.Tensor) -> None:
-        """Compute experts here, one by one, and add on the device what each gives."""
+        """Compute experts here and add on the device what they give."""
+        if len(sent.x) == 1:
+            self._send_row(sent, run, out)
+            return
         for number, slot in run:
             rows = (sent.ids == number).any(dim=1).nonzero().squeeze(1)
             if not len(rows):
@@ -270,3 +281,15 @@ class TieredKernels:
     def add_gated(self, out: torch.Tensor, x: torch.Tensor, logits: torch.Tensor) -> None:
         """Add ``sigmoid(logits[n, 1]) * x[n, m]`` to ``out[n, m]``, in place."""
         self._device.launch(lambda: self._kernels.add_gated(out, x, logits))
+
+
+def _runs_of(experts: Pairs, *, in_order: bool) -> list[tuple[bool, list[tuple[int, Slot]]]]:
+    """Return runs of experts, and whether each lies here; else those of the device come first.
+
+    Then it is busy while the processor computes the others.
+    """
+    pairs = experts if in_order else sorted(experts, key=lambda pair: pair[1].device == CPU)
+    return [
+        (is_here, list(run))
+        for is_here, run in itertools.groupby(pairs, lambda pair: pair[1].device == CPU)
+    ]

@@ -85,7 +85,7 @@ class TritonKernels(ReferenceKernels):
     ) -> None:
         """Add the weighted results of the given experts to ``out[n, hidden]``, in place.
 
-        Each token's experts are added in their order.
+        Of several tokens, each one's experts are added in their order.
         """
         weight_format = layout[ExpertPart.GATE].format
         # Of plain numbers nothing is unpacked: many rows are a library's work.
@@ -134,6 +134,10 @@ class TritonKernels(ReferenceKernels):
         hidden = composition.glu(gate, up, style.activation)
         own_rows = torch.arange(len(pairs), device=x.device)
         result = product(ExpertPart.DOWN, hidden, own_rows)
+        if len(x) == 1:
+            # One launch instead of one for each expert.
+            out.addmm_(weights[:, places], result)
+            return
         result *= weights[tokens, places].unsqueeze(1)
         # One expert after the other, so that a token's sum has one order on every card.
         first = 0
