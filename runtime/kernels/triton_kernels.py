@@ -1,6 +1,7 @@
 """Kernels for cards: packed weights are read once and unpacked in registers, where that pays."""
 
 import dataclasses
+import functools
 import importlib.util
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,7 @@ from runtime.kernels.base import PLAIN_STYLE, ExpertStyle
 from runtime.kernels.formats import pack
 from runtime.kernels.matrix import Matrix, Slot
 from runtime.kernels.reference import ReferenceKernels
+from runtime.kernels.tiles import TileChoice
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import PLAIN_FORMATS, ExpertLayout, ExpertPart, MatrixLayout
 
@@ -60,7 +62,8 @@ class TritonKernels(ReferenceKernels):
 
     def __init__(self, multiply: MultiplyRows | None = None) -> None:
         """Take another way to multiply, where Triton's own programs are not wanted."""
-        self._multiply = _multiply_by_triton if multiply is None else multiply
+        own = functools.partial(_multiply_by_triton, tiles=TileChoice())
+        self._multiply = own if multiply is None else multiply
         self._is_trusted: dict[WeightFormat, bool] = {}
 
     def linear(
@@ -188,9 +191,9 @@ class TritonKernels(ReferenceKernels):
 
 
 def _multiply_by_triton(
-    matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor
+    matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor, *, tiles: TileChoice
 ) -> torch.Tensor:
     """Multiply by Triton's programs; import it where it is used, since few machines have it."""
     from runtime.kernels.triton_matvec import multiply_pairs
 
-    return multiply_pairs(matrices, x, sources)
+    return multiply_pairs(matrices, x, sources, tiles)

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from runtime.kernels.matrix import Matrix
+from runtime.kernels.tiles import TILES, Tile, TileChoice
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
 
@@ -31,15 +32,14 @@ PLAIN_KINDS = {WeightFormat.F32: 4, WeightFormat.F16: 3, WeightFormat.BF16: 2}
 _HEAD_BYTES = {3: 32, 4: 32, 5: 32, 6: 32}
 _SCALE_BYTES = {0: 16, 1: 16, 2: 8}
 _VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2}
-_ROW_TILE, _COLUMN_TILE = 16, 128
-"""Rows by columns that a program unpacks at a time: whole row blocks and whole groups."""
 _GROUPED_ROWS, _GROUPED_COLUMNS, _GROUPED_TOKENS = 32, 32, 16
-"""The same where a matrix meets many rows of activations, and how many of these at a time."""
+"""What a program unpacks at a time where a matrix meets many rows of activations, and how many of
+these it takes together."""
 MANY = 8
 """With more rows a matrix on average, what is unpacked is used for several."""
 
 
-def constants_of(weight_format: WeightFormat) -> dict[str, int]:
+def constants_of(weight_format: WeightFormat, tile: Tile = TILES[0]) -> dict[str, int]:
     """Return what the program of a format is compiled with."""
     kind = KINDS[weight_format]
     scale_bytes = _SCALE_BYTES.get(kind, 16)
@@ -48,8 +48,8 @@ def constants_of(weight_format: WeightFormat) -> dict[str, int]:
         "head_bytes": _HEAD_BYTES.get(kind, 0),
         "scale_bytes": scale_bytes,
         "group_bytes": scale_bytes + 32 * _VECTORS[kind],
-        "num_rows": _ROW_TILE,
-        "num_columns": _COLUMN_TILE,
+        "num_rows": tile.rows,
+        "num_columns": tile.columns,
         "row_block": ROW_BLOCK,
     }
 
@@ -60,7 +60,9 @@ def grouped_constants_of(weight_format: WeightFormat) -> dict[str, int]:
     return {**constants_of(weight_format), **tile, "num_tokens": _GROUPED_TOKENS}
 
 
-def multiply_pairs(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
+def multiply_pairs(
+    matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor, tiles: TileChoice
+) -> torch.Tensor:
     """Return for each matrix its product with one row of ``x``: f32 ``[len(matrices), rows]``.
 
     Matrices are of one shape and format out of ``KINDS`` or ``PLAIN_KINDS`` and lie where ``x``
@@ -68,35 +70,48 @@ def multiply_pairs(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tenso
     several times in a row is unpacked once for some rows of ``x`` together, if there are many.
     """
     if matrices[0].format in PLAIN_KINDS:
-        return _multiply_plain(matrices, x, sources)
+        return _multiply_plain(matrices, x, sources, tiles)
     counts = [len(list(same)) for _, same in itertools.groupby(m.address for m in matrices)]
     if len(matrices) > MANY * len(counts):
         return _multiply_groups(matrices, counts, x, sources)
-    return _multiply_rows(matrices, x, sources)
+    return _multiply_rows(matrices, x, sources, tiles)
 
 
-def plain_constants_of(weight_format: WeightFormat) -> dict[str, int]:
+def plain_constants_of(weight_format: WeightFormat, tile: Tile = TILES[0]) -> dict[str, int]:
     """Return what the program of plain numbers is compiled with."""
-    tile = {"num_rows": _ROW_TILE, "num_columns": _COLUMN_TILE}
-    return {"kind": PLAIN_KINDS[weight_format], **tile}
+    kind = PLAIN_KINDS[weight_format]
+    return {"kind": kind, "num_rows": tile.rows, "num_columns": tile.columns}
 
 
-def _multiply_plain(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
+def _multiply_plain(
+    matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor, tiles: TileChoice
+) -> torch.Tensor:
     """Return the products of matrices of plain numbers with a row each."""
-    first = matrices[0]
+    first, bases = matrices[0], _bases_of(matrices, x.device)
     out = torch.empty(len(matrices), first.rows, dtype=torch.float32, device=x.device)
-    grid = (len(matrices), triton.cdiv(first.rows, _ROW_TILE))
-    multiply_plain[grid](
-        _bases_of(matrices, x.device),
-        x,
-        sources,
-        out,
-        first.rows,
-        first.columns,
-        x.stride(0),
-        **plain_constants_of(first.format),
-    )
+
+    def launch(tile: Tile) -> None:
+        grid = (len(matrices), triton.cdiv(first.rows, tile.rows))
+        multiply_plain[grid](
+            bases,
+            x,
+            sources,
+            out,
+            first.rows,
+            first.columns,
+            x.stride(0),
+            **plain_constants_of(first.format, tile),
+            num_warps=tile.warps,
+        )
+
+    launch(tiles.of(_kind_of(matrices), x.device, launch))
     return out
+
+
+def _kind_of(matrices: list[Matrix]) -> tuple[object, ...]:
+    """Return what a product's pace depends on."""
+    first = matrices[0]
+    return (first.format, first.rows, first.columns, len(matrices))
 
 
 def _bases_of(matrices: list[Matrix], device: torch.device) -> torch.Tensor:
@@ -137,25 +152,31 @@ def _multiply_groups(
     return out
 
 
-def _multiply_rows(matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor) -> torch.Tensor:
+def _multiply_rows(
+    matrices: list[Matrix], x: torch.Tensor, sources: torch.Tensor, tiles: TileChoice
+) -> torch.Tensor:
     """Return the products of matrices with a row each."""
-    first = matrices[0]
-    constants = constants_of(first.format)
+    first, bases = matrices[0], _bases_of(matrices, x.device)
     out = torch.empty(len(matrices), first.rows, dtype=torch.float32, device=x.device)
     num_groups = triton.cdiv(first.columns, GROUP_SIZE)
-    block_bytes = constants["head_bytes"] + num_groups * constants["group_bytes"]
-    grid = (len(matrices), triton.cdiv(first.rows, _ROW_TILE))
-    multiply[grid](
-        _bases_of(matrices, x.device),
-        x,
-        sources,
-        out,
-        first.rows,
-        first.columns,
-        x.stride(0),
-        block_bytes,
-        **constants,
-    )
+
+    def launch(tile: Tile) -> None:
+        constants = constants_of(first.format, tile)
+        grid = (len(matrices), triton.cdiv(first.rows, tile.rows))
+        multiply[grid](
+            bases,
+            x,
+            sources,
+            out,
+            first.rows,
+            first.columns,
+            x.stride(0),
+            constants["head_bytes"] + num_groups * constants["group_bytes"],
+            **constants,
+            num_warps=tile.warps,
+        )
+
+    launch(tiles.of(_kind_of(matrices), x.device, launch))
     return out
 
 

@@ -4,9 +4,11 @@ They run where Triton is installed and told to interpret from the beginning: `ma
 sees to both.
 """
 
+import functools
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -14,7 +16,13 @@ import torch
 from runtime.kernels.activations import GROUPED, as_input
 from runtime.kernels.base import ExpertStyle
 from runtime.kernels.reference import ReferenceKernels, weights_of
-from runtime.kernels.triton_kernels import MAX_ROWS, TritonKernels, has_triton
+from runtime.kernels.tiles import TILES, Tile, TileChoice
+from runtime.kernels.triton_kernels import (
+    MAX_ROWS,
+    TritonKernels,
+    _multiply_by_triton,
+    has_triton,
+)
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import PLAIN_FORMATS, expert_layout
 from tests.contract.test_kernels import rounding_bound
@@ -53,6 +61,27 @@ def test_triton_odd_shapes_equal_f64_within_rounding(
     assert kernels._is_trusted[weight_format]
     assert result.shape == (n, rows)
     assert ((result - exact).abs() <= rounding_bound(x, weights)).all()
+
+
+@pytest.mark.parametrize("tile", TILES[1:])
+@pytest.mark.parametrize("weight_format", [WeightFormat.Q4A_G32, WeightFormat.BF16])
+def test_triton_every_tile_gives_the_same(weight_format: WeightFormat, tile: Tile) -> None:
+    matrix, x = random_matrix(weight_format, 50, 300), random_rows(2, 300)
+    tried: list[Tile] = []
+
+    def measure(work: Callable[[], object]) -> float:
+        work()
+        tried.append(TILES[len(tried)])
+        return float(tried[-1] is not tile)
+
+    own = functools.partial(_multiply_by_triton, tiles=TileChoice(measure))
+    sources = torch.arange(2)
+    expected = REFERENCE.linear(x, matrix)
+
+    found = own([matrix] * 2, as_input(weight_format, x).contiguous(), sources)
+
+    assert tried == list(TILES)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("weight_format", sorted(GROUPED))
