@@ -93,7 +93,7 @@ def _component(information: Path, folder: Path) -> Component:
         raise RecipeError(
             f"{name} {header['Version']} tells no licence; look it up and add it to this recipe."
         )
-    if not files:
+    if not files and name not in _QT:  # what those are to have is added afterwards
         files.append(_text_for(name, told, folder))
     return Component(name, header["Version"], told or "see its text", tuple(files))
 

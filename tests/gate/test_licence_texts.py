@@ -91,6 +91,14 @@ def test_package_without_a_text_gets_the_one_that_is_kept_for_it(tmp_path: Path)
     assert "Ronie Martinez" in Path(text).read_text("utf-8")
 
 
+def test_qt_gets_the_texts_that_its_licence_asks_for(tmp_path: Path) -> None:
+    if not Path("/usr/share/common-licenses/LGPL-3").exists():
+        pytest.skip("the common licences lie in a folder of Debian's")
+    make_package(tmp_path / "packages", "shiboken6", "LGPL-3.0-only")
+    (one,) = collected(tmp_path)
+    assert one.files == ("Qt-NOTICE.txt", "LGPL-3.0.txt", "GPL-3.0.txt")
+
+
 def test_package_whose_text_nobody_has_stops_the_recipe(tmp_path: Path) -> None:
     make_package(tmp_path / "packages", "unheard", "MIT")
     with pytest.raises(RecipeError, match=r"unheard \(MIT\) brings no text"):
