@@ -16,6 +16,8 @@ MAX_TEXT_BYTES = 1 << 20
 """Of one licence text; the longest known is a tenth of it."""
 _ROOT = Path(__file__).resolve().parents[2]
 _LIST = _ROOT / "resources" / "licences.json"
+_TEXTS = _ROOT / "resources" / "licences"
+"""Of what brings none."""
 _NOT_SHIPPED = ("test", "lint", "build")
 """Extras of the program that are tools."""
 _TEXT_NAMES = ("licen", "copying", "notice", "copyright")
@@ -49,13 +51,13 @@ _NOT_PACKAGES = (
         name="nanobind",
         version="",
         licence="BSD-3-Clause",
-        files=(str(_ROOT / "resources" / "licences" / "nanobind-LICENSE.txt"),),
+        files=(str(_TEXTS / "nanobind-LICENSE.txt"),),
     ),
     Component(
         name="robin-map",
         version="",
         licence="MIT",
-        files=(str(_ROOT / "resources" / "licences" / "robin-map-LICENSE.txt"),),
+        files=(str(_TEXTS / "robin-map-LICENSE.txt"),),
     ),
 )
 """Fonts, the model that the demo is derived from, and what is linked into the extension."""
@@ -115,7 +117,9 @@ def installed_components(program: str = PROGRAM) -> list[Component]:
         data = package.metadata
         if data["Name"] in found:
             continue
+        kept = _TEXTS / f"{data['Name']}-LICENSE.txt"
         texts = [str(file.locate()) for file in package.files or () if _is_text(file)]
+        texts = texts or [str(kept)] * kept.is_file()
         found[data["Name"]] = Component(
             name=data["Name"], version=data["Version"], licence=licence_of(data), files=(*texts,)
         )

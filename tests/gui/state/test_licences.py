@@ -67,6 +67,9 @@ def test_source_lists_packages_and_what_they_need_and_none_of_the_tools() -> Non
     assert not {"pytest", "ruff", "mypy"} & set(found)
     assert all_components()[0].name == "Larder"
     assert "Apache License" in licence_text(found["smollm2-135m-instruct"])
+    assert "Ronie Martinez" in licence_text(found["latex2mathml"])
+    assert "Wenzel Jakob" in licence_text(found["nanobind"])
+    assert "Permission is hereby granted" in licence_text(found["robin-map"])
 
 
 def test_package_lists_what_came_along_and_what_is_no_package(
