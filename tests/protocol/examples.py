@@ -11,13 +11,6 @@ from runtime.protocol.chat import (
 )
 from runtime.protocol.engine_messages import EngineFetched, EnginePart, FetchEngine
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
-from runtime.protocol.figure_messages import (
-    DescribeFigures,
-    Figure,
-    FiguresDescribed,
-    FigureUnit,
-    StateFigure,
-)
 from runtime.protocol.framing import encode
 from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook, HubSketch, HubVariant
 from runtime.protocol.hub_messages import (
@@ -36,15 +29,6 @@ from runtime.protocol.hub_messages import (
     ModelsForecast,
     ReadHubConfigs,
     SearchHub,
-)
-from runtime.protocol.machine import (
-    DepthRate,
-    DeviceReport,
-    DriveKind,
-    DriveReport,
-    MachineReport,
-    Measured,
-    MemoryHolder,
 )
 from runtime.protocol.messages import (
     AnyCommand,
@@ -142,6 +126,7 @@ from runtime.protocol.values import (
     TierCount,
     WeightFormat,
 )
+from tests.protocol.machine_examples import FIGURE_COMMANDS, FIGURES_DESCRIBED, MACHINE
 
 _ERROR = ErrorReport(
     code=ErrorCode.SHARD_MISSING,
@@ -260,47 +245,6 @@ EXAMPLE_STATS = GenerationStats(
     usual_tokens_per_s=2.5,
     drive_bytes_written=4096,
 )
-_MACHINE = MachineReport(
-    operating_system="Linux",
-    cpu_name="CPU",
-    num_physical_cores=2,
-    num_logical_cores=4,
-    instruction_set="avx2",
-    ram_total=Measured(value=1.0, method="psutil"),
-    ram_available=Measured(value=0.5, method="psutil"),
-    ram_limit=Measured(value=0.75, method="cgroup memory.max"),
-    ram_read_bytes_per_s=None,
-    devices=[
-        DeviceReport(
-            device="cuda:0",
-            name="GPU",
-            total_bytes=2,
-            free_bytes=1,
-            held_by=[MemoryHolder(name="game", process_id=7, held_bytes=1)],
-            shared_bytes=3,
-            link_back_bytes_per_s=Measured(value=0.5, method="measured"),
-        )
-    ],
-    drives=[
-        DriveReport(
-            folder="/",
-            file_system="ext4",
-            free_bytes=1,
-            total_bytes=2,
-            kind=DriveKind.NVME,
-            is_direct=True,
-            depth_rates=[DepthRate(num_at_once=4, bytes_per_s=3e9)],
-            temperature_c=41.0,
-        )
-    ],
-    kernels="reference",
-    energy_sources=["rapl:package-0"],
-    profile="/profile.json",
-    ram_reclaimable=Measured(value=0.25, method="meminfo", age_s=60.0),
-    ram_limits=[Measured(value=0.75, method="cgroup memory.max")],
-    pc_watts=Measured(value=80.0, method="profile"),
-    ram_held_by=[MemoryHolder(name="browser", process_id=8, held_bytes=9)],
-)
 _SAMPLE = TelemetrySample(
     interval_s=0.1,
     num_dropped=2,
@@ -385,8 +329,7 @@ COMMANDS: list[AnyCommand] = [
     CountTokens(request_id=7, conversation=_CHAT),
     CancelRequest(request_id=8, target_request_id=6),
     DescribeMachine(request_id=9, folders=["/models"], is_thorough=True),
-    DescribeFigures(request_id=20, folder="/models", is_fresh=True),
-    StateFigure(request_id=21, name="ram.read_gb_per_s", number=40.0),
+    *FIGURE_COMMANDS,
     WatchTelemetry(request_id=10, interval_s=0.1),
     SetBudgets(request_id=11, budgets=_BUDGETS),
     SearchHub(request_id=14, query="moe", endpoint="https://hub.example", folder="/models"),
@@ -495,19 +438,8 @@ EVENTS: list[AnyEvent] = [
     GenerationCancelled(request_id=6, stats=EXAMPLE_STATS),
     TokensCounted(request_id=7, prompt_tokens=10, context_tokens=4096),
     CancelAccepted(request_id=8, was_running=True),
-    MachineDescribed(request_id=9, machine=_MACHINE),
-    FiguresDescribed(
-        request_id=20,
-        figures=[
-            Figure(
-                name="ram.read_gb_per_s",
-                unit=FigureUnit.GB_PER_S,
-                found=Measured(value=29.5, method="measured", age_s=60.0),
-                stated=40.0,
-            )
-        ],
-        file="/settings/machine.json",
-    ),
+    MachineDescribed(request_id=9, machine=MACHINE),
+    FIGURES_DESCRIBED,
     TelemetryWatched(request_id=10, interval_s=0.1),
     BudgetsSet(request_id=11, model=_MODEL, plan=_PLAN),
     HubSearched(

@@ -57,7 +57,7 @@ def test_strip_says_tiers_rate_forecast_and_power(strip: Strip) -> None:
 
 def test_strip_warning_is_shown_clicked_and_gone(strip: Strip, qtbot: QtBot) -> None:
     assert not strip.drive_button.isVisible()
-    strip.show_drive(DriveWarning(use_of_answer(answer_with(0.7)), None))
+    strip.show_drive(DriveWarning(use_of_answer(answer_with(0.7))))
     assert plain(strip.drive_button.text()) == "waiting for the drive 70 %"
     assert strip.drive_button.accessibleName() == strip.drive_button.text()
     with qtbot.waitSignal(strip.drive_clicked):
@@ -85,7 +85,7 @@ def test_strip_says_what_was_given_back_until_it_is_taken_again(strip: Strip, qt
 
 
 def test_strip_narrow_lets_go_of_what_matters_least(strip: Strip) -> None:
-    strip.show_drive(DriveWarning(use_of_answer(answer_with(0.7)), None))
+    strip.show_drive(DriveWarning(use_of_answer(answer_with(0.7))))
     strip.resize(640, 40)
     text = shown(strip)
     assert "Qwen3-30B-A3B" in text
