@@ -116,13 +116,14 @@ def test_read_that_fails_is_tried_again_with_the_same_file_opened_anew(
 ) -> None:
     opened = WeightFiles([path], prefers_direct=prefers_direct)
     was_direct = opened.is_direct
-    num_open = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+    descriptors = Path("/proc/self/fd")
+    num_open = len(list(descriptors.iterdir())) if descriptors.exists() else 0
     for _ in range(3):
         replace_and_empty(path)
         assert read(opened, path, 5, [10]) == DATA[5:15]
     assert opened.is_direct == was_direct
     if num_open:
-        assert len(os.listdir("/proc/self/fd")) == num_open
+        assert len(list(descriptors.iterdir())) == num_open
     opened.close()
 
 
