@@ -18,6 +18,7 @@ from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.matrix import Matrix, Slot
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.prepare.calibration import (
+    BLOCK_ENDS,
     Calibration,
     Identity,
     read_calibration,
@@ -44,8 +45,9 @@ TokensDone = Callable[[int, int], None]
 class WatchingKernels:
     """Other kernels, and beside them sums of what matrices are given and give.
 
-    Each token counts by its own stream: what is added to a large one changes little. A few tokens
-    have streams a hundred times as large as all others, and sums would be of these alone.
+    Each token counts by its own stream with what is added to it: what is added to a large one
+    changes little, and what is larger than the stream becomes the stream. A few tokens have streams
+    a hundred times as large as all others, and sums would be of these alone.
 
     Threads: one caller at a time.
     """
@@ -60,8 +62,8 @@ class WatchingKernels:
         self._hidden_size = 0
         self._vocabulary_size = 0
         self._is_stream_due = False
-        self._shares = torch.empty(0)
-        """What each row of the layer counts: 1 by the square of its stream."""
+        self._energies = torch.empty(0)
+        """The square of the stream of each row of the layer."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the kernels have
         """Return what is not looked at, as the kernels have it."""
@@ -87,7 +89,8 @@ class WatchingKernels:
         name = self._names.get(matrix.address)
         if name is not None and self.found is not None:
             sums = self.found.dense.setdefault(name, np.zeros(matrix.columns + 1))
-            shares = self._shares_of(x)
+            is_added = any(end in name for end in BLOCK_ENDS)
+            shares = self._shares_of(x, result if is_added else None)
             sums[:-1] += _squares(x, shares)
             sums[-1] += _squares(result, shares).sum()
         return result
@@ -143,27 +146,33 @@ class WatchingKernels:
             hidden = glu(gate, up, style.activation)
             added = shares * self._kernels.linear(hidden, parts[ExpertPart.DOWN], down_bias)
             out[rows] += added
-            counts = self._shares_of(x)
-            counts = None if counts is None else counts[rows]
+            counts = self._shares_of(x, added, rows)
             found.uses[index, number] += np.uint64(len(rows))
             found.inputs[index] += _squares(chosen, counts)
             found.hidden[index, number] += _squares(shares * hidden, counts).astype(np.float32)
             found.outputs[index, number] += _squares(added, counts).sum()
 
-    def _shares_of(self, x: torch.Tensor) -> torch.Tensor | None:
-        """Return what each row counts; None if they are not those of the layer's stream."""
-        is_of_layer = x.reshape(-1, x.shape[-1]).shape[0] == len(self._shares)
-        return self._shares if is_of_layer else None
+    def _shares_of(
+        self, x: torch.Tensor, added: torch.Tensor | None, rows: torch.Tensor | None = None
+    ) -> torch.Tensor | None:
+        """Return what each row counts, or each of some rows to which something is added.
+
+        None if they are not those of the layer's stream.
+        """
+        if x.reshape(-1, x.shape[-1]).shape[0] != len(self._energies):
+            return None
+        energies = self._energies if rows is None else self._energies[rows]
+        if added is not None:
+            energies = energies + _energies(added)
+        return torch.where(energies > 0, 1 / energies, 0.0)
 
     def _note_stream(self, x: torch.Tensor) -> None:
         if self.found is None or not self._is_stream_due or x.shape[-1] != self._hidden_size:
             return
-        self._shares = torch.empty(0)
+        self._energies = torch.empty(0)
         if self.layer < len(self.found.stream):
-            flat = x.reshape(-1, x.shape[-1])
-            energies = torch.einsum("nc,nc->n", flat, flat)
-            self._shares = torch.where(energies > 0, 1 / energies, 0.0)
-            self.found.stream[self.layer] += float((energies > 0).sum())
+            self._energies = _energies(x)
+            self.found.stream[self.layer] += len(self._energies)
         self._is_stream_due = False
 
 
@@ -282,6 +291,12 @@ def _nothing(identity: Identity, spec: ModelSpec) -> Calibration:
         stream=np.zeros(spec.num_layers),
         dense={},
     )
+
+
+def _energies(x: torch.Tensor) -> torch.Tensor:
+    """Return the sum of squares of each row."""
+    flat = x.reshape(-1, x.shape[-1])
+    return torch.einsum("nc,nc->n", flat, flat)
 
 
 def _squares(x: torch.Tensor, shares: torch.Tensor | None) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 It is measured once (``runtime.generate.calibrating``), kept in one file and read when a mix of
 formats is chosen. All sums are over the rows, that is tokens, of the text; each counts by 1 by the
-square of the stream that enters its layer.
+square of the stream that enters its layer and, of matrices whose results are added to it, of what
+they add.
 """
 
 import dataclasses
@@ -19,8 +20,10 @@ from runtime.prepare.disk import replacing
 from runtime.prepare.place import safe_name
 from runtime.protocol.model import ModelReport
 
-VERSION = 2
+VERSION = 3
 CALIBRATION_ENDING = ".calibration.npz"
+BLOCK_ENDS = ("o_proj.", "down_proj.", "out_proj.", "dense.")
+"""Dense matrices that give what a block adds to the stream."""
 _DENSE = "dense/"
 _MAX_FILE_BYTES = 8 << 30
 Floats = npt.NDArray[np.float32]

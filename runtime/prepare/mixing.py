@@ -10,7 +10,7 @@ import numpy as np
 from runtime.errors import LarderError
 from runtime.inspect.inspection import Inspection
 from runtime.plan.mix import Choice, Part, choose_mix
-from runtime.prepare.calibration import Calibration, Floats
+from runtime.prepare.calibration import BLOCK_ENDS, Calibration, Floats
 from runtime.prepare.importance import CalibratedImportance
 from runtime.prepare.progress import Progress, ProgressReport, Stopper
 from runtime.prepare.quantise import error_of, plain_rows
@@ -40,8 +40,6 @@ _LAYER = re.compile(r"\blayers\.(\d+)\.")
 _ROUTERS = re.compile(r"router|\bgate\.|_gate\.weight$")
 """Few weights that decide much: they stay as published."""
 _EMBEDDING = "embed_tokens.weight"
-_BLOCK_ENDS = ("o_proj.", "down_proj.", "out_proj.", "dense.")
-"""Matrices that give what a block adds to the stream."""
 Name = ExpertId | str
 
 
@@ -206,7 +204,7 @@ def _weight_of_dense(name: str, spec: ModelSpec, found: Calibration) -> float:
         return 2.0 if spec.is_tied else 1.0
     number = int(layer.group(1))
     block = name.rsplit(".", 2)[0] + "."
-    ends = (block + end for end in _BLOCK_ENDS)
+    ends = (block + end for end in BLOCK_ENDS)
     own = next(
         (sums for end in ends for other, sums in found.dense.items() if other.startswith(end)),
         None,

@@ -5,18 +5,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from runtime.cli.program import run_program
 from runtime.engine.base import CancelToken
 from runtime.errors import CancelledError, LarderError
 from runtime.generate import calibrating
-from runtime.generate.calibrating import calibrate
+from runtime.generate.calibrating import WatchingKernels, calibrate
 from runtime.inspect.folder import inspect_folder
+from runtime.kernels.matrix import Matrix
+from runtime.kernels.reference import ReferenceKernels
 from runtime.kernels.tensor_formats import PLAIN_TYPES
-from runtime.prepare.calibration import Calibration, read_calibration
+from runtime.prepare.calibration import Calibration, Identity, read_calibration
 from runtime.protocol.errors import ErrorCode
 from runtime.store.checkpoint import CheckpointStore
 from tests.support.hand_made_plans import exact_plan
+from tests.support.plan_cases import spec
 
 _TEXT = "one two three four, the quick brown fox jumps over the lazy dog. " * 40
 _TOKENS = 160
@@ -33,8 +37,7 @@ def _read(folder: Path, path: Path, cancel: CancelToken | None = None) -> Calibr
 
 def test_uses_and_squares_are_those_of_the_text(qwen2_folder: Path, tmp_path: Path) -> None:
     found = _read(qwen2_folder, tmp_path / "kept.npz")
-    inspection = inspect_folder(str(qwen2_folder))
-    spec = inspection.spec
+    spec = inspect_folder(str(qwen2_folder)).spec
     assert spec is not None
     per_layer = found.uses.sum(axis=1)
     assert per_layer.tolist() == [_TOKENS * spec.top_k] * len(spec.moe_layers)
@@ -52,8 +55,6 @@ def test_uses_and_squares_are_those_of_the_text(qwen2_folder: Path, tmp_path: Pa
 
 def _first_inputs(folder: Path) -> np.ndarray:
     """What the first layer's matrices are given: squares by channel, each token by its stream."""
-    import torch
-
     from runtime.tokenizer.chat import ChatTokenizer
 
     store = CheckpointStore(inspect_folder(str(folder)))
@@ -73,6 +74,31 @@ def _first_inputs(folder: Path) -> np.ndarray:
     means = squares.mean(dim=1, keepdim=True)
     given = squares / (means + 1e-6) * plain[1].square()
     return (given / squares.sum(dim=1, keepdim=True)).sum(dim=0).double().numpy()
+
+
+def test_each_token_counts_by_its_stream_and_what_is_added_to_it() -> None:
+    small = spec(hidden_size=2, num_layers=1, num_experts=2, top_k=1, expert_width=2)
+    kernels = WatchingKernels(ReferenceKernels())
+    found = calibrating._nothing(Identity("f", "t", 3), small)
+    matrices = {
+        name: Matrix.from_tensor(10 * torch.eye(2))
+        for name in ("layers.0.q_proj.weight", "layers.0.o_proj.weight")
+    }
+    kernels.watch(found, small, matrices)
+    kernels.enter(0)
+    # The second token's stream is a thousand times as large; the third has none.
+    stream = torch.tensor([[1.0, 2.0], [1000.0, 0.0], [0.0, 0.0]])
+    kernels.rms_norm(stream, torch.ones(2), 1e-6)
+    given = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
+    for matrix in matrices.values():
+        kernels.linear(given, matrix)
+    assert found.stream.tolist() == [3]
+    inner, end = (found.dense[name] for name in matrices)
+    assert inner == pytest.approx([1 / 5 + 1e-6, 1e-6, 100 / 5 + 200e-6])
+    # What is added is 10 to a stream of the square 5, nearly all of it, and to none, all of it.
+    assert end == pytest.approx(
+        [1 / 105 + 1e-6 + 1 / 100, 1e-6, 100 / 105 + 200 / 1_000_200 + 1], rel=1e-3
+    )
 
 
 def test_work_that_was_cut_off_goes_on(
