@@ -33,6 +33,8 @@ class Reads:
     expert_format: WeightFormat
     kv_bytes_per_token: int
     num_active_parameters: int
+    is_widened: bool = False
+    """Whether experts are published in fewer bits than they have in RAM."""
     ram_kv_layers: tuple[int, ...] = ()
     """Layers whose keys and values lie in RAM although a device holds the others."""
 
@@ -188,7 +190,17 @@ def _drive_s(
     num_layers = len(spec.moe_layers)
     hit_ratio = 1 - misses / (num_layers * spec.top_k)
     num_waits = num_layers * (1 - hit_ratio**spec.top_k)
-    return misses * reads.expert_drive_bytes / rates.drive_bytes_per_s + num_waits * costs.miss_s
+    at_once = misses / num_waits
+    return misses * _read_s(reads, rates, at_once, costs) + num_waits * costs.miss_s
+
+
+def _read_s(reads: Reads, rates: Rates, at_once: float, costs: CostConstants) -> float:
+    """Return seconds of reading one expert, and of widening it beside others."""
+    read_s = reads.expert_drive_bytes / rates.drive_bytes_per_s
+    if not reads.is_widened:
+        return read_s
+    num_working = min(at_once, rates.num_cores)
+    return read_s + reads.expert_record_bytes / (costs.widened_bytes_per_s * num_working)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -319,7 +331,7 @@ def _prompt_s(
         flops_per_s = 1 / (on_device / device_per_s + (1 - on_device) / flops_per_s)
     flops_s = 2 * reads.num_active_parameters / flops_per_s
     num_absent = max(0, num_all - held.num_in_vram - held.num_in_ram)
-    drive_s = num_absent * reads.expert_drive_bytes / rates.drive_bytes_per_s
+    drive_s = num_absent * _read_s(reads, rates, rates.num_cores, costs)
     drive_s += min(num_absent, len(spec.moe_layers)) * costs.miss_s
     layers_s = spec.num_layers * _layer_s(rates, costs)
     unpack_s = 0.0

@@ -74,6 +74,9 @@ class CostConstants:
     assumed_link_bytes_per_s: float = 8e9
     miss_s: float = 0.0002
     """Time of a read from the drive that does not depend on its size; a layer's reads share it."""
+    widened_bytes_per_s: float = 0.6e9
+    """Bytes in RAM that come of experts which are published in fewer bits and widened while they
+    are read, per second: work of one core behind each read, side by side for those of a layer."""
     assumed_ram_bytes_per_s: float = 12e9
     assumed_drive_bytes_per_s: float = 500e6
     kv_depth_tokens: int = 512

@@ -200,6 +200,7 @@ class _Case:
             expert_format=expert_format,
             kv_bytes_per_token=self.model.kv_bytes_per_token,
             num_active_parameters=self.model.num_active_parameters,
+            is_widened=bool(self.model.published_bits) and self.is_in_place(expert_format),
             ram_kv_layers=ram_kv_layers,
         )
 

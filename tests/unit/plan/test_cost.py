@@ -1,5 +1,7 @@
 """Forecasts: the curve of hits, the band, and what it rests on."""
 
+import dataclasses
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -198,3 +200,19 @@ def test_energy_of_a_token_is_time_and_bytes_and_a_card_at_work_and_at_rest() ->
     assert as_ram.joules_per_token == pytest.approx(
         PC_WATTS / as_ram.decode_tokens_per_s + read_bytes / 1e9 * RAM_J_PER_GB
     )
+
+
+def test_experts_that_are_widened_while_they_are_read_cost_the_processor_too() -> None:
+    wide = dataclasses.replace(READS, expert_record_bytes=9_437_184)
+    plain, widened = (
+        forecast(MODEL, each, NATIVE, held(ALL // 2), KNOWN)
+        for each in (wide, dataclasses.replace(wide, is_widened=True))
+    )
+    misses = (1 - plain.hit_ratio) * 48 * 8
+    # Those of a layer are worked on side by side: so many at once where a layer misses at all.
+    at_once = misses / (48 * (1 - plain.hit_ratio**8))
+    assert 1 < at_once < NATIVE.num_cores
+    extra_s = misses / at_once * 9_437_184 / CostConstants().widened_bytes_per_s
+    assert widened.drive_s_per_token == pytest.approx(plain.drive_s_per_token + extra_s)
+    assert widened.drive_bytes_per_token == plain.drive_bytes_per_token
+    assert widened.prompt_tokens_per_s < plain.prompt_tokens_per_s
