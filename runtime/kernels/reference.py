@@ -16,6 +16,8 @@ from runtime.spec.tensors import ExpertLayout
 
 PIECE_NUMBERS = 1 << 26
 """A matrix of more plain numbers is widened in pieces, so that 256 MiB of room are enough."""
+SCORE_NUMBERS = 1 << 24
+"""So many scores of attention are held at a time: 64 MiB, and some copies of them."""
 
 
 class ReferenceKernels:
@@ -136,20 +138,21 @@ class ReferenceKernels:
     ) -> torch.Tensor:
         """Return causal attention of ``q[n, heads, head_dim]``: ``[n, heads * head_dim]``."""
         n, heads, head_dim = q.shape
-        end = start_position + n
-        group = heads // pages.num_kv_heads
-        keys, values = (part.repeat_interleave(group, dim=1) for part in pages.gather(0, end))
-        own = torch.arange(start_position, end, device=q.device).unsqueeze(1)
-        other = torch.arange(end, device=q.device).unsqueeze(0)
-        is_hidden = other > own
-        if window > 0:
-            is_hidden |= other <= own - window
-        scores = torch.einsum("nhd,thd->hnt", q, keys) * scale
-        scores = scores.masked_fill(is_hidden, -torch.inf)
-        if sinks is not None:
-            scores = torch.cat([scores, sinks.view(-1, 1, 1).expand(-1, n, 1)], dim=-1)
-        shares = torch.softmax(scores, dim=-1)[..., :end]
-        return torch.einsum("hnt,thd->nhd", shares, values).reshape(n, heads * head_dim)
+        # So many rows at a time that their scores take no more than is foreseen.
+        num_rows = max(1, SCORE_NUMBERS // (heads * (start_position + n)))
+        parts = [
+            _attention_of(
+                q[first : first + num_rows],
+                pages,
+                start_position + first,
+                scale=scale,
+                window=window,
+                sinks=sinks,
+            )
+            for first in range(0, n, num_rows)
+        ]
+        mixed = parts[0] if len(parts) == 1 else torch.cat(parts)
+        return mixed.reshape(n, heads * head_dim)
 
     def embed(self, matrix: Matrix, ids: torch.Tensor) -> torch.Tensor:
         """Return rows ``ids`` (int32 or int64 ``[n]``) of a matrix as f32 ``[n, columns]``."""
@@ -161,6 +164,36 @@ class ReferenceKernels:
     def add_gated(self, out: torch.Tensor, x: torch.Tensor, logits: torch.Tensor) -> None:
         """Add ``sigmoid(logits[n, 1]) * x[n, m]`` to ``out[n, m]``, in place."""
         out += torch.sigmoid(logits.reshape(-1, 1)) * x
+
+
+def _attention_of(
+    q: torch.Tensor,
+    pages: KvPages,
+    start_position: int,
+    *,
+    scale: float,
+    window: int,
+    sinks: torch.Tensor | None,
+) -> torch.Tensor:
+    """Return what some rows mix of the values that they see: ``[n, heads, head_dim]``."""
+    n, heads, head_dim = q.shape
+    end = start_position + n
+    begin = max(0, start_position - window + 1) if window > 0 else 0
+    keys, values = pages.gather(begin, end)
+    group = heads // pages.num_kv_heads
+    own = torch.arange(start_position, end, device=q.device).unsqueeze(1)
+    other = torch.arange(begin, end, device=q.device).unsqueeze(0)
+    is_hidden = other > own
+    if window > 0:
+        is_hidden |= other <= own - window
+    grouped = q.view(n, pages.num_kv_heads, group, head_dim)
+    scores = torch.einsum("nkgd,tkd->kgnt", grouped, keys) * scale
+    scores = scores.masked_fill(is_hidden, -torch.inf)
+    if sinks is not None:
+        more = sinks.view(pages.num_kv_heads, group, 1, 1).expand(-1, -1, n, -1)
+        scores = torch.cat([scores, more], dim=-1)
+    shares = torch.softmax(scores, dim=-1)[..., : end - begin]
+    return torch.einsum("kgnt,tkd->nkgd", shares, values)
 
 
 def _stored(matrix: Matrix) -> torch.Tensor | None:
