@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable
 
 from runtime.plan.kv_split import Worth
-from runtime.plan.memory import Needs, room_of
+from runtime.plan.memory import Needs, Room, room_of
 from runtime.plan.placement import (
     CPU,
     Placement,
@@ -45,7 +45,7 @@ def grid_of(needs: Needs, machine: MachineReport, worth: Worth | None = None) ->
     """
     report = usable_device(machine.devices)
     room = room_of(machine)
-    vram_budgets = _vram_budgets(needs, report)
+    vram_budgets = _vram_budgets(needs, report, room, worth)
     least = needs.min_bytes
     if len(vram_budgets) > 1:
         least = min(least, beside_card(needs).min_bytes)
@@ -105,12 +105,16 @@ def _column(predicted: list[Forecast | None], value: Callable[[Forecast], float]
     return [value(each) if each is not None else 0.0 for each in predicted]
 
 
-def _vram_budgets(needs: Needs, report: DeviceReport | None) -> tuple[int, ...]:
+def _vram_budgets(
+    needs: Needs, report: DeviceReport | None, room: Room, worth: Worth | None
+) -> tuple[int, ...]:
     """Return 0 and, where the device can be of use, steps from the least to the most."""
     if report is None:
         return (0,)
-    share = card_under(needs, report, None).share
-    least, most = share.needs.min_bytes, min(share.needs.all_bytes, share.room.largest_bytes)
+    card = card_under(needs, report, None)
+    alone = split_kv(Placement(ram_beside(needs, room, card, None), card), worth, None)
+    share, least = card.share, alone.card.least_bytes if alone.card else 0
+    most = min(share.needs.all_bytes, share.room.largest_bytes)
     return (0,) if most < least else (0, *_steps(least, most, NUM_VRAM_BUDGETS - 1))
 
 

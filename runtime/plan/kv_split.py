@@ -79,21 +79,26 @@ def saved_s(worth: Worth, contest: Contest, in_ram: Sequence[int]) -> float:
 
 
 def layers_in_ram(worth: Worth, contest: Contest) -> tuple[int, ...]:
-    """Return the layers whose keys and values lie in RAM; none where that brings too little."""
+    """Return the layers whose keys and values lie in RAM; none where that brings too little.
+
+    Where the device has no room for all of them, some leave whatever that brings; none do where
+    RAM has no room for these either.
+    """
     sizes = kv_layer_bytes(contest.spec, contest.context_tokens)
     seconds = kv_seconds(worth, contest.spec, contest.context_tokens)
-    if _slots(contest, sum(sizes)) >= contest.num_slots:
+    has_room = sum(sizes) <= contest.room_bytes
+    if has_room and _slots(contest, sum(sizes)) >= contest.num_slots:
         return ()
     kinds: dict[tuple[int, float], list[int]] = {}
     for layer, kind in enumerate(zip(sizes, seconds, strict=True)):
         kinds.setdefault(kind, []).append(layer)
     whole_bytes, whole_s = sum(sizes), sum(seconds)
     kept_s = whole_s + worth.experts(_slots(contest, whole_bytes))
-    best_s, best = kept_s * (1 + LEAST_GAIN), None
+    best_s, best = kept_s * (1 + LEAST_GAIN) if has_room else -1.0, None
     for numbers in itertools.product(*(range(len(layers) + 1) for layers in kinds.values())):
         moved = list(zip(kinds, numbers, strict=True))
         moved_bytes = sum(size * number for (size, _), number in moved)
-        if moved_bytes > contest.spare_bytes:
+        if moved_bytes > contest.spare_bytes or whole_bytes - moved_bytes > contest.room_bytes:
             continue
         left_s = whole_s - sum(each_s * number for (_, each_s), number in moved)
         found_s = left_s + worth.experts(_slots(contest, whole_bytes - moved_bytes))
@@ -109,4 +114,6 @@ def layers_in_ram(worth: Worth, contest: Contest) -> tuple[int, ...]:
 def _slots(contest: Contest, kv_bytes: int) -> int:
     """Return the expert slots that keys and values of so many bytes leave on the device."""
     room_bytes = contest.room_bytes - kv_bytes
+    if not contest.record_bytes:
+        return 0
     return max(0, min(contest.num_slots, room_bytes // contest.record_bytes))

@@ -67,6 +67,8 @@ class Card:
     share: Share
     is_used: bool
     """Whether the budget is not 0 and holds at least what every token uses."""
+    least_bytes: int
+    """The smallest budget with which it is of use."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -150,15 +152,56 @@ def place(
 def split_kv(placement: Placement, worth: Worth | None, given_bytes: int | None) -> Placement:
     """Return a placement with keys and values in RAM where experts are worth more on the device.
 
-    RAM takes them only beside all experts: reading those from the drive would cost more than is
-    saved. ``given_bytes`` is the person's budget of RAM.
+    So they are too where the device has room for what every token uses, and not for a context: it
+    is used then. RAM takes keys and values only beside all experts: reading those from the drive
+    would cost more than is saved. ``given_bytes`` is the person's budget of RAM.
     """
-    ram, card = placement.ram, placement.used
-    if worth is None or card is None or not ram.needs.record_bytes:
+    card = placement.card
+    if worth is None or card is None:
         return placement
+    ram = placement.ram
+    if not card.is_used:
+        ram = _share(beside_card(ram.needs), ram.room, given_bytes)
+    needs = card.share.needs
+    spare_bytes = _contest(ram, card.share, given_bytes).spare_bytes
+    least_kv_bytes = needs.kv_bytes(needs.min_context_tokens)
+    if least_kv_bytes <= spare_bytes:
+        card = dataclasses.replace(card, least_bytes=needs.min_bytes - least_kv_bytes)
+    if not card.is_used:
+        return _with_room_made(Placement(placement.ram, card), card, ram, worth, given_bytes)
     contest = _contest(ram, card.share, given_bytes)
     layers = layers_in_ram(worth, contest)
+    placement = Placement(ram, card)
     return _with_kv_in_ram(placement, card, contest, layers, given_bytes) if layers else placement
+
+
+def _with_room_made(
+    placement: Placement, card: Card, ram: Share, worth: Worth, given_bytes: int | None
+) -> Placement:
+    """Return a placement that uses a device whose budget holds no context, if RAM can hold it.
+
+    ``ram`` is the share of RAM beside such a device. The context is the wanted one, else the
+    shortest.
+    """
+    needs, budget_bytes = card.share.needs, card.share.budget_bytes
+    if not budget_bytes or budget_bytes < card.least_bytes:
+        return placement
+    contest = _contest_with(ram, card, needs.wanted_context_tokens, given_bytes)
+    is_short_of = needs.kv_bytes(contest.context_tokens) > contest.spare_bytes
+    if contest.room_bytes < 0 or is_short_of:
+        contest = _contest_with(ram, card, needs.min_context_tokens, given_bytes)
+    division = Division(smallest(needs).slots_per_layer, contest.context_tokens)
+    used = dataclasses.replace(
+        card, share=dataclasses.replace(card.share, division=division), is_used=True
+    )
+    layers = layers_in_ram(worth, contest)
+    return _with_kv_in_ram(Placement(ram, used), used, contest, layers, given_bytes)
+
+
+def _contest_with(ram: Share, card: Card, context_tokens: int, given_bytes: int | None) -> Contest:
+    """Return what is shared on a device if the context were so long."""
+    division = Division(card.share.division.slots_per_layer, context_tokens)
+    return _contest(ram, dataclasses.replace(card.share, division=division), given_bytes)
 
 
 def _contest(ram: Share, device: Share, given_bytes: int | None) -> Contest:
@@ -202,7 +245,8 @@ def card_under(needs: Needs, report: DeviceReport, given_bytes: int | None) -> C
     """Return what a device gets under a budget; None lets the planner choose."""
     on_device = dataclasses.replace(needs, num_min_slots=0, has_policy=False)
     share = _share(on_device, vram_room_of(report), given_bytes)
-    return Card(report, share, is_used=share.is_large_enough and given_bytes != 0)
+    is_used = share.is_large_enough and given_bytes != 0
+    return Card(report, share, is_used, on_device.min_bytes)
 
 
 def ram_beside(needs: Needs, room: Room, card: Card | None, given_bytes: int | None) -> Share:
@@ -220,7 +264,7 @@ def card_that_helps(placement: Placement, ram_bytes: int) -> Card | None:
     card = placement.card
     if card is None or card.is_used or beside_card(placement.ram.needs).min_bytes > ram_bytes:
         return None
-    return card if card.share.room.largest_bytes >= card.share.needs.min_bytes else None
+    return card if card.share.room.largest_bytes >= card.least_bytes else None
 
 
 def usable_device(devices: Sequence[DeviceReport]) -> DeviceReport | None:

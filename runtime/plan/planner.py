@@ -280,7 +280,7 @@ def _plan_kind(case: _Case, kind: PlanKind) -> PlacementPlan:
         vram_slots_per_layer=list(vram.division.slots_per_layer) if vram else [],
         vram_parts=vram.parts if vram else {},
         vram_bytes=vram.num_bytes if vram else 0,
-        min_vram_bytes=placement.card.share.needs.min_bytes if placement.card else 0,
+        min_vram_bytes=placement.card.least_bytes if placement.card else 0,
         all_vram_bytes=placement.card.share.needs.all_bytes if placement.card else 0,
         ram_kv_layers=list(placement.home.division.ram_kv_layers),
     )
@@ -317,7 +317,7 @@ def _problem(case: _Case, placement: Placement) -> ErrorReport | None:
             ErrorCode.VRAM_BUDGET_TOO_SMALL,
             device=card.report.name,
             budget_bytes=case.budgets.vram_bytes.get(card.report.device, card.share.budget_bytes),
-            needed_bytes=card.share.needs.min_bytes,
+            needed_bytes=card.least_bytes,
             ram_bytes=there,
         )
     if given is not None and is_budget_short:

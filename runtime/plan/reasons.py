@@ -71,7 +71,7 @@ def _device(facts: Facts) -> list[Reason]:
         too_small = _reason(
             ReasonCode.VRAM_TOO_SMALL,
             device=name,
-            needed_bytes=share.needs.min_bytes,
+            needed_bytes=card.least_bytes,
             budget_bytes=share.budget_bytes,
         )
         return [too_small]

@@ -40,7 +40,7 @@ def simulated_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MACHINE_VARIABLE, str(path))
 
 
-@pytest.mark.parametrize("in_ram", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("in_ram", [(0,), (1,), (0, 1, 2)])
 def test_kv_in_ram_same_tokens_and_counted_where_it_lies(
     open_engine: OpenEngine, qwen2_folder: Path, in_ram: tuple[int, ...]
 ) -> None:

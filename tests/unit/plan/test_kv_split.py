@@ -77,7 +77,7 @@ def contests(draw: st.DrawFn) -> tuple[Worth, Contest]:
     contest = Contest(
         spec=of,
         context_tokens=tokens,
-        room_bytes=whole_bytes + draw(st.integers(0, num_slots * record_bytes)),
+        room_bytes=draw(st.integers(0, whole_bytes + num_slots * record_bytes)),
         record_bytes=record_bytes,
         num_slots=num_slots,
         spare_bytes=draw(st.integers(-1, whole_bytes)),
@@ -95,15 +95,24 @@ def test_split_of_all_sets_of_layers_none_saves_more(drawn: tuple[Worth, Contest
         itertools.combinations(layers, number) for number in range(len(sizes) + 1)
     )
     kept_s = saved_s(worth, contest, ())
-    allowed = [each for each in every if sum(sizes[layer] for layer in each) <= contest.spare_bytes]
+
+    def is_allowed(moved: tuple[int, ...]) -> bool:
+        moved_bytes = sum(sizes[layer] for layer in moved)
+        is_held = sum(sizes) - moved_bytes <= contest.room_bytes
+        return moved_bytes <= contest.spare_bytes and is_held
+
+    allowed = [each for each in every if is_allowed(each)]
     best_s = max((saved_s(worth, contest, each) for each in allowed), default=kept_s)
+    has_room = sum(sizes) <= contest.room_bytes
 
     found = layers_in_ram(worth, contest)
 
-    assert sum(sizes[layer] for layer in found) <= max(0, contest.spare_bytes)
     if found:
+        assert is_allowed(found)
         assert saved_s(worth, contest, found) == pytest.approx(best_s)
-        assert best_s > kept_s * (1 + LEAST_GAIN) * (1 - 1e-9)
+        assert not has_room or best_s > kept_s * (1 + LEAST_GAIN) * (1 - 1e-9)
+    elif not has_room:
+        assert allowed == []
     else:
         is_whole = contest.room_bytes - sum(sizes) >= contest.num_slots * contest.record_bytes
         assert is_whole or best_s <= kept_s * (1 + LEAST_GAIN) * (1 + 1e-9)
@@ -182,6 +191,73 @@ def test_plan_gives_the_room_of_windows_to_experts_and_says_so() -> None:
     assert plan.forecast.decode_tokens_per_s > poor.forecast.decode_tokens_per_s
 
 
+LONG = spec(max_context_tokens=131072)
+"""The shape of Qwen3-30B-A3B; its keys and values of 65536 tokens take 6 GiB."""
+
+
+def long_plan(
+    free_gib: float, *, ram_bytes: int | None = None, vram_bytes: int | None = None
+) -> PlacementPlan:
+    vram = {} if vram_bytes is None else {CARD: vram_bytes}
+    pc = machine(total_gib=64, available_gib=60, devices=(real_card(free_gib),))
+    plans = plan_model(facts(LONG), pc, Budgets(ram_bytes=ram_bytes, vram_bytes=vram), 65536)
+    return next(plan for plan in plans if plan.kind is PlanKind.FOUR_BIT)
+
+
+def test_plan_card_that_holds_no_context_is_used_with_keys_and_values_in_ram() -> None:
+    plan = long_plan(6)
+
+    assert plan.problem is None
+    assert (plan.device, plan.context_tokens) == (CARD, 65536)
+    assert plan.ram_kv_layers
+    assert plan.ram_parts[MemoryPart.KV_CACHE] > 0
+    assert plan.vram_bytes <= plan.budgets.vram_bytes[CARD]
+    codes = {reason.code for reason in plan.reasons}
+    assert ReasonCode.KV_IN_RAM in codes
+    assert ReasonCode.VRAM_TOO_SMALL not in codes
+    without = long_plan(6, vram_bytes=0)
+    assert without.device == "cpu"
+    assert without.min_vram_bytes == plan.min_vram_bytes
+    assert plan.forecast is not None
+    assert without.forecast is not None
+    assert plan.forecast.decode_tokens_per_s > without.forecast.decode_tokens_per_s
+
+
+def test_plan_card_without_context_is_of_use_from_its_least_budget_on() -> None:
+    least = long_plan(6).min_vram_bytes
+
+    at, below = long_plan(6, vram_bytes=least), long_plan(6, vram_bytes=least - 1)
+
+    assert at.device == CARD
+    assert len(at.ram_kv_layers) == LONG.num_layers
+    assert sum(at.vram_slots_per_layer) == 0
+    assert at.vram_bytes <= least
+    assert below.device == "cpu"
+    small = next(each for each in below.reasons if each.code is ReasonCode.VRAM_TOO_SMALL)
+    assert small.parameters["needed_bytes"] == least
+
+
+def test_plan_card_without_context_stays_unused_where_ram_has_no_room_for_it() -> None:
+    plan = long_plan(6)
+
+    poor = long_plan(6, ram_bytes=plan.ram_bytes - plan.ram_parts[MemoryPart.KV_CACHE])
+
+    assert poor.device == "cpu"
+    assert poor.min_vram_bytes > plan.min_vram_bytes
+
+
+def test_plan_model_without_experts_may_leave_its_keys_and_values_in_ram() -> None:
+    dense = spec(
+        num_layers=12, num_dense_layers=12, num_experts=0, top_k=0, max_context_tokens=131072
+    )
+    pc = machine(total_gib=64, available_gib=60, devices=(real_card(4),))
+    (plan,) = plan_model(facts(dense), pc, Budgets(), 131072)
+
+    assert plan.device == CARD
+    assert 0 < len(plan.ram_kv_layers) <= 12
+    assert plan.vram_bytes <= plan.budgets.vram_bytes[CARD]
+
+
 @settings(max_examples=40)
 @given(
     free_gib=st.floats(1, 24),
@@ -226,8 +302,9 @@ def test_curve_with_a_real_card_is_the_plan_at_every_point() -> None:
             vram_bytes={CARD: curve.vram_budgets[at // width]},
         )
         plans = plan_model(facts(ALTERNATING), pc, budgets)
-        plan = next(each for each in plans if each.kind is PlanKind.FOUR_BIT)
-        if plan.problem is not None:
+        plan = next((each for each in plans if each.kind is PlanKind.FOUR_BIT), None)
+        if plan is None or plan.problem is not None:
+            assert curve.context_tokens[at] == 0
             continue
         assert plan.forecast is not None
         num_split += bool(plan.ram_kv_layers)
