@@ -46,6 +46,7 @@ _FAULTS = {
     "e2e-x11": (
         "tests/e2e/test_cancel_load.py",
         "tests/e2e/test_memory_pressure.py",
+        "tests/e2e/test_runtime_hung.py",
         "tests/e2e/test_drive_faults.py",
     ),
     "runtime-cpu": ("tests/contract/test_faulty_drive.py",),
@@ -154,7 +155,7 @@ def killed() -> dict[str, object]:
 
 
 def faults() -> dict[str, object]:
-    """Cancelled loads, memory that others take, drives that fail, stall and are pulled out."""
+    """A runtime that hangs, cancelled loads, memory that others take, drives with faults."""
     return _verdict(_parts(_FAULTS))
 
 

@@ -31,7 +31,6 @@ _ENGLISH = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 hypothesis.settings.register_profile("deep", max_examples=2000, deadline=None, database=None)
-hypothesis.settings.register_profile("fuzz", max_examples=10_000, deadline=None, database=None)
 hypothesis.settings.load_profile(os.environ.get("LARDER_TEST_PROFILE", "ci"))
 
 

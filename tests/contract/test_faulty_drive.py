@@ -42,7 +42,7 @@ from tests.support.runtime_process import RuntimeProcess, running_runtime
 IS_DEEP = os.environ.get("LARDER_TEST_PROFILE") == "deep"
 STALL_S = 30.0
 NUM_ROUNDS = 50 if IS_DEEP else 1
-NUM_SLOTS = 8
+NUM_SLOTS = 16
 """Of the 32 experts of each layer so many have room in RAM: every token reads from the drive."""
 NUM_TOKENS = 5
 CONTEXT_TOKENS = 192

@@ -94,7 +94,7 @@ class MadeUpFuzzers:
         self.files: list[str] = []
 
     def output_of(self, command: list[str], *, env: dict[str, str]) -> tuple[int, str]:
-        assert env == {"LARDER_TEST_PROFILE": "fuzz"}
+        assert env == {"LARDER_TEST_PROFILE": "deep"}
         assert Path(command[-1]).exists(), "the file is there"
         self.files.append(command[-1])
         is_bad = "frames" in command[-1] and self.files.count(command[-1]) == 2

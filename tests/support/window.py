@@ -55,11 +55,15 @@ class WindowDriver:
 
     def kill_runtime(self) -> None:
         """Kill the runtime, as a person with a task manager or the system does."""
-        children = psutil.Process().children()
-        runtimes = [child for child in children if "runtime.service" in child.cmdline()]
-        assert runtimes
-        for runtime in runtimes:
+        for runtime in self.runtimes():
             runtime.kill()
+
+    def runtimes(self) -> list[psutil.Process]:
+        """Return the background processes of the window, of which there is at least one."""
+        children = psutil.Process().children()
+        found = [child for child in children if "runtime.service" in child.cmdline()]
+        assert found
+        return found
 
     def press(
         self,
