@@ -3,7 +3,7 @@
 Longer property tests, the native tests under sanitizers, three jobs on the other Pythons of this
 machine, `make run` on a bare Debian, a window that goes with a large model loaded, pages as they
 look, processes killed at random, faults of drive and memory, fuzzers by the clock, programs for
-cards, the package, and what people download.
+cards, the package, the extension for other systems, and what people download.
 Names after the command choose steps; of the others the result keeps what was found before.
 """
 
@@ -222,6 +222,17 @@ def installers() -> dict[str, object]:
     return found
 
 
+def cross_compiled() -> dict[str, object]:
+    """The extension, compiled and linked for Windows and for Apple silicon."""
+    environments.prepare(environments.FULL)
+    status, text = output_of([str(environments.FULL.executable), "-m", "installers.cross"])
+    start = text.find("{")
+    if status != 0 or start < 0:
+        return {"verdict": "failed", "why": text.strip()[-300:]}
+    found: dict[str, object] = json.loads(text[start:])
+    return {"verdict": "passed", **found}
+
+
 def _job(name: str) -> jobs.Job:
     """The job of the gate with that name."""
     return next(job for job in jobs.JOBS if job.name == name)
@@ -253,6 +264,7 @@ STEPS: dict[str, Callable[[], dict[str, object]]] = {
     "fuzzers": fuzz,
     "triton": triton,
     "package": package,
+    "cross_compiled": cross_compiled,
     "installers": installers,
 }
 

@@ -72,6 +72,11 @@ class Headers:
         raise ValueError(self._name)
 
 
+def is_system(name: str) -> bool:
+    """Whether a library is Windows' own."""
+    return _SYSTEM.match(name) is not None
+
+
 def check(tree: Path) -> int:
     """Look at every program and library of a tree; return how many there are.
 
@@ -86,7 +91,7 @@ def check(tree: Path) -> int:
         if headers.machine != AMD64:
             raise RecipeError(f"{path.name} is for another processor ({headers.machine:#x}).")
         for name in headers.imports:
-            if name.lower() not in inside and not _SYSTEM.match(name):
+            if name.lower() not in inside and not is_system(name):
                 missing.setdefault(name, path.name)
     if missing:
         told = ", ".join(f"{name} (for {asker})" for name, asker in sorted(missing.items()))

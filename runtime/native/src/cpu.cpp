@@ -1,6 +1,7 @@
 // Which instruction sets this processor has, and the choice among the tables.
 #include <atomic>
 #include <cstring>
+#include <initializer_list>
 
 #include "table.h"
 

@@ -142,12 +142,14 @@ private:
 
 std::atomic<Pool*> the_pool{nullptr};
 
+#ifndef _WIN32
 // A forked child has no threads but its own: it starts with a fresh pool of the same size.
 void replace_pool() {
     Pool* const fresh = new Pool;
     if (const Pool* old = the_pool.load()) fresh->set_num_threads(old->num_threads());
     the_pool.store(fresh);
 }
+#endif
 
 Pool& instance() {
     static const bool is_made = [] {
