@@ -40,10 +40,12 @@ def drive_facts(use: DriveUse) -> str:
     )
 
 
-def drive_card(use: DriveUse, *, is_warned: bool) -> str:
-    """The card beside a chat."""
+def drive_card(use: DriveUse, *, is_warned: bool, is_quiet: bool = False) -> str:
+    """The card beside a chat; where no warning is wanted, what is read alone."""
     if use.drive_bytes <= 0:
         return DriveWords.NOTHING
+    if is_quiet:
+        return f"{drive_facts(use)}."
     end = DriveWords.NOT_FINE if is_warned else DriveWords.FINE
     return f"{drive_facts(use)}. {end}"
 

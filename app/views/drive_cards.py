@@ -32,7 +32,9 @@ class DriveCard(Card):
         self.setVisible(drive.use is not None)
         if drive.use is not None:
             is_warned = drive.warning is not None
-            self._text.setText(drive_phrases.drive_card(drive.use, is_warned=is_warned))
+            self._text.setText(
+                drive_phrases.drive_card(drive.use, is_warned=is_warned, is_quiet=drive.is_quiet)
+            )
 
 
 class RemedyRow(QWidget):

@@ -211,6 +211,8 @@ def test_drive_phrases_say_amount_share_and_cost() -> None:
     assert "cost" not in drive_phrases.warning_text(free, 0.3, "€")
     assert "per 1000" not in drive_phrases.answer_note(free, 0.3, "€")
     assert "2000 GB" in plain(drive_phrases.answer_note(free, 0.3, "€"))
+    quiet = drive_phrases.drive_card(some_use(0.62), is_warned=False, is_quiet=True)
+    assert plain(quiet).endswith("takes 62 % of the time.")
     assert drive_phrases.drive_card(some_use(0, 0, 0), is_warned=False) == (
         "Nothing is read from the drive."
     )
