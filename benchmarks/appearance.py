@@ -34,7 +34,7 @@ SCREEN = "2800x1800x24"
 """Room for the largest size at 200 %."""
 SETTLE_S = 0.4
 SCROLLED_S = 0.1
-MAX_PARTS = 8
+MAX_PARTS = 20
 """Of a page that is longer than the window."""
 
 

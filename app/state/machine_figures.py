@@ -3,6 +3,7 @@
 from PySide6.QtCore import QObject, Signal
 
 from app.state.session import Session
+from app.state.stages import Stage
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.figure_messages import (
     DescribeFigures,
@@ -11,6 +12,8 @@ from runtime.protocol.figure_messages import (
     StateFigure,
 )
 from runtime.protocol.messages import CommandFailed, Reply
+
+_WITHOUT_RUNTIME = (Stage.NO_RUNTIME, Stage.STOPPING, Stage.FAILED)
 
 
 class MachineFigures(QObject):
@@ -31,6 +34,8 @@ class MachineFigures(QObject):
         self.error: ErrorReport | None = None
         self.error_name = ""
         """The figure that was refused; empty where the error is about all."""
+        self._is_wanted = False
+        session.changed.connect(self._on_session_changed)
 
     def look(self, *, is_fresh: bool = False) -> None:
         """Ask for the figures; fresh measures what can be measured anew."""
@@ -41,9 +46,9 @@ class MachineFigures(QObject):
             ),
             lambda event: self._on_told("", event),
         )
-        if is_asked:
-            self.is_measuring = True
-            self.changed.emit()
+        self._is_wanted = not is_asked
+        self.is_measuring = is_asked
+        self.changed.emit()
 
     def state(self, name: str, number: float | None = None, text: str = "") -> None:
         """State a figure, or take it back with neither number nor text."""
@@ -59,6 +64,15 @@ class MachineFigures(QObject):
         """Say that what was typed is no number."""
         self.error, self.error_name = error, name
         self.changed.emit()
+
+    def _on_session_changed(self) -> None:
+        """Ask again what a runtime that went did not answer, once there is the next."""
+        if self._session.stage in _WITHOUT_RUNTIME:
+            if self.is_measuring:
+                self.is_measuring, self._is_wanted = False, True
+                self.changed.emit()
+        elif self._is_wanted:
+            self.look()
 
     def _folder(self) -> str:
         """Return whose drive is meant: the loaded model's."""

@@ -170,12 +170,31 @@ def test_profile_of_this_run_cannot_be_changed(shown: Shown) -> None:
     assert shown.card.rows["num_physical_cores"].reset.isHidden()
 
 
-def test_without_a_runtime_nothing_is_asked(tmp_path: Path, qtbot: QtBot) -> None:
+def test_without_a_runtime_figures_are_asked_for_once_there_is_one(
+    tmp_path: Path, qtbot: QtBot
+) -> None:
     stage = ready_stage(tmp_path, is_loaded=False)
     stage.client.stop()
     shown = Shown(stage, qtbot)
+    stage.monitor.session.changed.emit()
     assert not shown.figures.is_measuring
+    assert shown.client.count(DescribeFigures) == 0
+    stage.client.open()
+    assert shown.client.count(DescribeFigures) == 1
     stage.close()
+
+
+def test_figures_that_a_runtime_owed_when_it_went_are_asked_of_the_next(
+    stage: MonitorStage, qtbot: QtBot
+) -> None:
+    shown = Shown(stage, qtbot)
+    assert shown.figures.is_measuring
+    stage.monitor.session.unload()
+    assert not shown.figures.is_measuring
+    stage.client.end()
+    stage.client.open()
+    assert shown.client.count(DescribeFigures) == 2
+    assert shown.figures.is_measuring
 
 
 def test_every_figure_has_a_name_and_says_what_was_found() -> None:
