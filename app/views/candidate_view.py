@@ -14,6 +14,7 @@ from app.state.progress import Progress
 from app.text import phrases
 from app.text.errors import reason_text
 from app.text.library_words import LibraryWords
+from app.text.suitability_words import suitability_explained, suitability_line
 from app.text.words import ModelWords, ShellWords
 from app.theme import metrics
 from app.theme.palette import Palette
@@ -50,6 +51,7 @@ class CandidateView(QWidget):
         self._is_reason_open = False
         self._title = label("", "title", is_wrapping=True)
         self._line = label("", "dim", is_wrapping=True)
+        self.suits = label("", "dim", is_wrapping=True)
         self._found = QVBoxLayout()
         self._plans = QVBoxLayout()
         for part in (self._found, self._plans):
@@ -67,7 +69,7 @@ class CandidateView(QWidget):
         column = QVBoxLayout(inside)
         column.setContentsMargins(0, 0, 4, 0)
         column.setSpacing(metrics.GAP)
-        for widget in (self._title, self._line):
+        for widget in (self._title, self._line, self.suits):
             column.addWidget(widget)
         column.addLayout(self._found)
         column.addLayout(self._plans)
@@ -196,6 +198,12 @@ class CandidateView(QWidget):
             self._line.setText(ModelWords.INSPECTING if is_working else candidate.folder)
         else:
             self._line.setText(phrases.model_line(report) or candidate.folder)
+        known = report.suitability if report is not None else None
+        explained = suitability_explained(known)
+        self.suits.setText(suitability_line(known))
+        self.suits.setToolTip(explained)
+        self.suits.setAccessibleDescription(explained)
+        self.suits.setVisible(known is not None)
         clear_layout(self._found)
         problems = list(report.problems) if report is not None else []
         if candidate.error is not None:
