@@ -247,12 +247,13 @@ class Session(QObject, LoadListener):
         """Send a question about this PC; False while no runtime listens."""
         return self._client.send(make, listener) is not None
 
-    def look_at_machine(self) -> None:
-        """Learn anew what this PC has, and plan again what is looked at."""
+    def look_at_machine(self, *, is_changed: bool = True) -> None:
+        """Learn anew what this PC has; where that was changed, plan again what is looked at."""
         self._client.send(
             lambda request_id: DescribeMachine(request_id=request_id), self._on_machine
         )
-        self._replan()
+        if is_changed:
+            self._replan()
 
     def dismiss_error(self) -> None:
         """The person has read the error."""

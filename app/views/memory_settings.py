@@ -1,5 +1,6 @@
 """The settings of memory: the loaded model's sliders, or what the next model may take."""
 
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.state.budget_range import free_range, is_simulated, used_device
@@ -78,6 +79,11 @@ class MemorySettings(QWidget):
         self.next.setVisible(not is_loaded and session.machine is not None)
         if not is_loaded:
             self.next.show_state()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Look who holds the memory now."""
+        super().showEvent(event)
+        self._monitor.session.look_at_machine(is_changed=False)
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""

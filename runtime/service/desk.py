@@ -128,7 +128,7 @@ class Desk:
                 )
             case DescribeMachine():
                 machine = self._planning.describe(
-                    question.folders, is_thorough=question.is_thorough
+                    question.folders, self._held(), is_thorough=question.is_thorough
                 )
                 request.close(MachineDescribed(request_id=request_id, machine=machine))
             case SetBudgets():
@@ -149,8 +149,12 @@ class Desk:
                     )
                 )
 
+    def _held(self) -> dict[str, int] | None:
+        """Return what the loaded model takes of each device, None if none is loaded."""
+        return None if self._room.loaded() is None else self._room.held_vram()
+
     def _tell_figures(self, request: Request, folder: str, *, is_fresh: bool = False) -> None:
-        told = self._planning.figures(folder, is_fresh=is_fresh)
+        told = self._planning.figures(folder, self._held(), is_fresh=is_fresh)
         request.close(
             FiguresDescribed(
                 request_id=request.request_id,

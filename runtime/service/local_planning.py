@@ -136,7 +136,13 @@ class LocalPlanning:
             for sketch in sketches
         ]
 
-    def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
+    def describe(
+        self,
+        folders: Sequence[str],
+        held_vram: Mapping[str, int] | None = None,
+        *,
+        is_thorough: bool = False,
+    ) -> MachineReport:
         """Return what this PC has; the first time, its memory and drives are measured.
 
         A drive is measured at the size of the experts of the first model among the folders, and
@@ -144,7 +150,7 @@ class LocalPlanning:
         """
         sizes = (inspect_folder(folder).report.expert_bytes for folder in folders)
         size = next(filter(None, sizes), 0)
-        machine = self._describe(folders, size)
+        machine = _without_loaded(self._describe(folders, size), held_vram)
         if is_thorough:
             machine = msgspec.structs.replace(
                 machine, drives=self._drive_rates.with_depths(machine.drives, size)
@@ -156,7 +162,13 @@ class LocalPlanning:
                 ram_held_by=ram_holders(),
             )
 
-    def figures(self, folder: str, *, is_fresh: bool = False) -> Figures:
+    def figures(
+        self,
+        folder: str,
+        held_vram: Mapping[str, int] | None = None,
+        *,
+        is_fresh: bool = False,
+    ) -> Figures:
         """Return this PC's own figures beside the stated ones."""
         if is_fresh:
             RateCache(self._rates_path).forget()
@@ -166,6 +178,7 @@ class LocalPlanning:
         own = self._described(
             [folder or self._places.usual], report.expert_bytes if report else 0, env={}
         )
+        own = _without_loaded(own, held_vram)
         place = find_folders().settings / MACHINE_FILE
         named = os.environ.get(MACHINE_VARIABLE, "")
         document = load_document(named) if named else {}
@@ -244,6 +257,11 @@ def _forecast(
     if chosen is None:
         return HubOutlook(is_too_large=bool(plans))
     return HubOutlook(forecast=chosen.forecast, is_on_drive=needs_drive(chosen))
+
+
+def _without_loaded(machine: MachineReport, held_vram: Mapping[str, int] | None) -> MachineReport:
+    """Return the machine as it would be without the loaded model, if there is one."""
+    return machine if held_vram is None else with_held(machine, own_ram_bytes(), held_vram)
 
 
 def own_ram_bytes() -> int:

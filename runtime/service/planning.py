@@ -77,14 +77,31 @@ class Planning(Protocol):
         Of each the recommended plan counts; the other arguments are those of ``plan``.
         """
 
-    def figures(self, folder: str, *, is_fresh: bool = False) -> Figures:
-        """Return what can be stated of this PC; fresh forgets what was measured and measures."""
+    def figures(
+        self,
+        folder: str,
+        held_vram: Mapping[str, int] | None = None,
+        *,
+        is_fresh: bool = False,
+    ) -> Figures:
+        """Return what can be stated of this PC; fresh forgets what was measured and measures.
+
+        What a loaded model holds counts as free, as in ``describe``.
+        """
 
     def state_figure(self, name: str, value: float | str | None) -> None:
         """State a figure, or take it back for None; raises ``LarderError`` for what cannot be."""
 
-    def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
+    def describe(
+        self,
+        folders: Sequence[str],
+        held_vram: Mapping[str, int] | None = None,
+        *,
+        is_thorough: bool = False,
+    ) -> MachineReport:
         """Return what this PC has, and the drives of these folders.
 
+        ``held_vram`` is what the loaded model takes of each device; where it is given, that and
+        the RAM of this process count as free. None: nothing is loaded.
         Thorough takes a second or two for each drive that was never measured so.
         """

@@ -139,7 +139,13 @@ class ScriptedPlanning:
             for each in sketches
         ]
 
-    def describe(self, folders: Sequence[str], *, is_thorough: bool = False) -> MachineReport:
+    def describe(
+        self,
+        folders: Sequence[str],
+        held_vram: Mapping[str, int] | None = None,
+        *,
+        is_thorough: bool = False,
+    ) -> MachineReport:
         """Return a machine with 16 GiB of RAM and the accelerator of the script."""
         return MachineReport(
             operating_system="scripted",
@@ -180,7 +186,13 @@ class ScriptedPlanning:
             energy_sources=["scripted"],
         )
 
-    def figures(self, folder: str, *, is_fresh: bool = False) -> Figures:
+    def figures(
+        self,
+        folder: str,
+        held_vram: Mapping[str, int] | None = None,
+        *,
+        is_fresh: bool = False,
+    ) -> Figures:
         """Return the figures of the same machine, with what was stated in this process."""
         own = self.describe([folder])
         return Figures(figures=figures_of(own, self._stated), file="machine.json")

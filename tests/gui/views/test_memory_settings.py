@@ -34,7 +34,9 @@ def settings_of(stage: MonitorStage, qtbot: QtBot) -> MemorySettings:
 def test_loaded_model_is_changed_without_loading_it_again(
     stage: MonitorStage, qtbot: QtBot
 ) -> None:
+    num_looks = stage.client.count(DescribeMachine)
     view = settings_of(stage, qtbot)
+    assert stage.client.count(DescribeMachine) == num_looks + 1, "names are those of now"
     assert view.live.isVisible()
     assert not view.next.isVisible()
     text = shown(view.live)

@@ -397,3 +397,17 @@ def test_planning_measures_again_if_asked(
     assert read(is_fresh=False) == 30.0
     assert read(is_fresh=False) == 30.0
     assert read(is_fresh=True) == 20.0, "the better day is forgotten"
+
+
+def test_planning_counts_what_a_loaded_model_holds_as_free_in_what_it_tells(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_planning, "own_ram_bytes", lambda: 1 << 20)
+    alone = house.planning.describe([]).ram_available
+    beside = house.planning.describe([], {}).ram_available
+    assert "holds" not in alone.method
+    assert beside.method.endswith("and what this program holds")
+    figures = {each.name: each for each in house.planning.figures("", {}).figures}
+    told = figures["ram.available_gib"].found
+    assert told is not None
+    assert told.method == beside.method
