@@ -136,13 +136,13 @@ class RamExperts:
         if ready is not None and self.residents.holds_all:
             yield ready
             return
-        self.residents.begin(layer, asked)
         try:
             if ready is not None:
+                self.residents.begin(layer, asked)
                 self.hints.claim(layer, ())
                 yield ready
             else:
-                yield from self._runs_of_misses(layer, experts, missing, on_device)
+                yield from self._runs_of_misses(layer, experts, asked, missing, on_device)
         finally:
             self.residents.end(layer, is_changed=bool(missing))
             self.hints.begin()
@@ -161,6 +161,7 @@ class RamExperts:
         self,
         layer: int,
         experts: Sequence[int],
+        asked: Sequence[int],
         missing: Sequence[int],
         on_device: Mapping[int, Slot],
     ) -> Generator[Pairs, None, None]:
@@ -179,6 +180,8 @@ class RamExperts:
         guessed = self.hints.claim(layer, missing)
         demand = Demand(layer, missing, self._lanes, self.places, take_back, guessed)
         try:
+            # The drive reads meanwhile.
+            self.residents.begin(layer, asked)
             for expert in experts:
                 if expert in absent:
                     if run and (demand.is_due or not demand.is_there(expert)):
