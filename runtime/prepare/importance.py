@@ -6,7 +6,6 @@ import hashlib
 import numpy as np
 
 from runtime.prepare.calibration import Calibration, Floats
-from runtime.spec.mix import Counts
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertId, ExpertPart
 
@@ -34,7 +33,7 @@ class CalibratedImportance:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()[:32]
 
-    def of_expert(self, expert: ExpertId, part: ExpertPart) -> Counts:
+    def of_expert(self, expert: ExpertId, part: ExpertPart) -> Floats:
         """Return that of a matrix of an expert, the mean being about 1."""
         layer = self.spec.moe_layers.index(expert.layer)
         if part is not ExpertPart.DOWN:
@@ -43,7 +42,7 @@ class CalibratedImportance:
         own = normal(self.found.hidden[layer, expert.expert])
         return ((own * known + _PRIOR_ROWS) / (known + _PRIOR_ROWS)).astype(np.float32)
 
-    def of_dense(self, name: str) -> Counts | None:
+    def of_dense(self, name: str) -> Floats | None:
         """Return that of a dense matrix; None of one whose rows are looked up."""
         sums = self.found.dense.get(name)
         return None if sums is None else normal(sums[:-1])

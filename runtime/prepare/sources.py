@@ -10,12 +10,12 @@ import numpy as np
 
 from runtime.errors import LarderError
 from runtime.inspect.inspection import Inspection
+from runtime.kernels.quads import Floats
 from runtime.prepare.progress import Progress
 from runtime.prepare.quantise import Chunk, chunks_of, convert_rows, matrix_chunks
 from runtime.prepare.recipe import Recipe, WeightFile
 from runtime.prepare.weight_file import TensorPlan
 from runtime.protocol.values import WeightFormat
-from runtime.spec.mix import Counts
 from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry
 from runtime.store.checkpoint import CheckpointStore
 from runtime.store.not_finite import not_finite
@@ -119,7 +119,7 @@ class Sources:
         yield record.data
         self._work.add(len(record) - done_bytes)
 
-    def _importance(self, expert: ExpertId) -> dict[ExpertPart | None, Counts]:
+    def _importance(self, expert: ExpertId) -> dict[ExpertPart | None, Floats]:
         """Return what is heeded of each matrix of an expert; empty where nothing is."""
         mix = self._recipe.mix
         if mix is None or mix.importance is None:

@@ -4,16 +4,17 @@ import dataclasses
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Protocol
 
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import STORED_BITS, ExpertId, ExpertLayout, ExpertPart, expert_layout
 
-Counts = npt.NDArray[np.float32]
-"""How much the error of each column of a matrix counts."""
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Counts = npt.NDArray[np.float32]
+    """How much the error of each column of a matrix counts."""
 
 
 class Importance(Protocol):
@@ -23,10 +24,10 @@ class Importance(Protocol):
     def identity(self) -> str:
         """A name that two different ones never share."""
 
-    def of_expert(self, expert: ExpertId, part: ExpertPart) -> Counts:
+    def of_expert(self, expert: ExpertId, part: ExpertPart) -> "Counts":
         """Return that of a matrix of an expert."""
 
-    def of_dense(self, name: str) -> Counts | None:
+    def of_dense(self, name: str) -> "Counts | None":
         """Return that of a dense matrix; None where all columns count the same."""
 
 
