@@ -90,7 +90,7 @@ class WatchingKernels:
         if name is not None and self.found is not None:
             sums = self.found.dense.setdefault(name, np.zeros(matrix.columns + 1))
             is_added = any(end in name for end in BLOCK_ENDS)
-            shares = self._shares_of(x, result if is_added else None)
+            shares = self._shares_of(x, _energies(result) if is_added else None)
             sums[:-1] += _squares(x, shares)
             sums[-1] += _squares(result, shares).sum()
         return result
@@ -133,6 +133,8 @@ class WatchingKernels:
         if found is None or index is None:
             self._kernels.experts(x, layout, experts, ids, weights, out, style)
             return
+        done: list[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]] = []
+        added_energies = torch.zeros(len(x))
         for number, parts in matrices_of(layout, experts):
             rows, places = torch.nonzero(ids == number, as_tuple=True)
             if len(rows) == 0:
@@ -146,24 +148,28 @@ class WatchingKernels:
             hidden = glu(gate, up, style.activation)
             added = shares * self._kernels.linear(hidden, parts[ExpertPart.DOWN], down_bias)
             out[rows] += added
-            counts = self._shares_of(x, added, rows)
+            added_energies[rows] += _energies(added)
+            done.append((number, rows, shares * hidden, added))
+        counts = self._shares_of(x, added_energies)
+        for number, rows, hidden, added in done:
+            own = None if counts is None else counts[rows]
             found.uses[index, number] += np.uint64(len(rows))
-            found.inputs[index] += _squares(chosen, counts)
-            found.hidden[index, number] += _squares(shares * hidden, counts).astype(np.float32)
-            found.outputs[index, number] += _squares(added, counts).sum()
+            found.inputs[index] += _squares(x[rows], own)
+            found.hidden[index, number] += _squares(hidden, own).astype(np.float32)
+            found.outputs[index, number] += _squares(added, own).sum()
 
     def _shares_of(
-        self, x: torch.Tensor, added: torch.Tensor | None, rows: torch.Tensor | None = None
+        self, x: torch.Tensor, added_energies: torch.Tensor | None
     ) -> torch.Tensor | None:
-        """Return what each row counts, or each of some rows to which something is added.
+        """Return what each row counts, given the square of what is added to it.
 
         None if they are not those of the layer's stream.
         """
         if x.reshape(-1, x.shape[-1]).shape[0] != len(self._energies):
             return None
-        energies = self._energies if rows is None else self._energies[rows]
-        if added is not None:
-            energies = energies + _energies(added)
+        energies = self._energies
+        if added_energies is not None:
+            energies = energies + added_energies
         return torch.where(energies > 0, 1 / energies, 0.0)
 
     def _note_stream(self, x: torch.Tensor) -> None:

@@ -20,7 +20,7 @@ from runtime.prepare.disk import replacing
 from runtime.prepare.place import safe_name
 from runtime.protocol.model import ModelReport
 
-VERSION = 3
+VERSION = 4
 CALIBRATION_ENDING = ".calibration.npz"
 BLOCK_ENDS = ("o_proj.", "down_proj.", "out_proj.", "dense.")
 """Dense matrices that give what a block adds to the stream."""
