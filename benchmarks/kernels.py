@@ -210,7 +210,7 @@ def model_rows(
 def kernel_rows(bench: Bench, sides: list[Side]) -> Iterator[Row]:
     """Measure the experts of one token, row by row."""
     for side in sides:
-        for weight_format in FORMATS.values():
+        for weight_format in (*FORMATS.values(), WeightFormat.Q4K_G32):
             for threads in sorted({1, usable_cores()}):
                 bench.use(side.instruction_set, threads)
                 yield from gemv_rows(bench, weight_format, threads, side.instruction_set)

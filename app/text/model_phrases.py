@@ -24,6 +24,7 @@ _BITS = {
     WeightFormat.Q6_G32: "6.5",
     WeightFormat.Q3_G16: "3.5",
     WeightFormat.Q2_G16: "2.5",
+    WeightFormat.Q4K_G32: "4.5",
 }
 
 

@@ -15,7 +15,7 @@ from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK
 _MOST = 255
 _COARSE_BELOW = np.float32(2.0**-18)
 """Of the units of fp16, which are 2^-24 apart there."""
-_SPREADS = {4: (13.6, 14.2, 14.7, 15.2, 15.7), 6: (62.0, 62.6, 63.0, 63.4)}
+SPREADS = {4: (13.6, 14.2, 14.7, 15.2, 15.7), 6: (62.0, 62.6, 63.0, 63.4)}
 """Levels into which the span of a group is tried to be stretched, by bits."""
 _LEAST_SPAN = 2.0**-60
 """A span that is smaller counts as none."""
@@ -36,11 +36,11 @@ def pack_affine_groups(groups: Floats, importance: Floats | None = None, bits: i
     columns = np.ascontiguousarray(groups.transpose(3, 0, 1, 2)).reshape(GROUP_SIZE, -1)
     highest = (1 << bits) - 1
     counts = None if importance is None else _for_columns(importance, columns.shape[1])
-    found = lines(columns, highest, _SPREADS[bits], counts)
+    found = lines(columns, highest, SPREADS[bits], counts)
     scales, leasts = (each.reshape(blocks, ROW_BLOCK, -1) for each in found)
     units, least_units = units_of(scales, _MOST), units_of(leasts, _MOST)
-    whole_scales = _in_units(scales, units)
-    whole_leasts = _in_units(leasts, least_units)
+    whole_scales = in_units(scales, units, _MOST)
+    whole_leasts = in_units(leasts, least_units, _MOST)
     real_scales = (units[..., None] * whole_scales).reshape(-1)
     real_leasts = (least_units[..., None] * whole_leasts).reshape(-1)
     levels = nearest_levels(columns, real_scales, real_leasts, highest)
@@ -186,11 +186,11 @@ def units_of(values: Floats, most: int) -> Floats:
     return as_stored
 
 
-def _in_units(values: Floats, units: Floats) -> Floats:
+def in_units(values: Floats, units: Floats, most: int) -> Floats:
     """Return values as whole numbers of their row's unit."""
     inverse = np.divide(1.0, units, out=np.zeros_like(units), where=units > 0)
     whole: Floats = np.rint(values * inverse[..., None])
-    return np.clip(whole, 0, _MOST, out=whole)
+    return np.clip(whole, 0, most, out=whole)
 
 
 def nearest_levels(columns: Floats, scales: Floats, leasts: Floats, highest: int) -> Floats:

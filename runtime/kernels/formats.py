@@ -14,6 +14,7 @@ from runtime.kernels.affine import pack_affine_groups, unpack_affine
 from runtime.kernels.fp4 import LEVELS, fp4_scales, pack_fp4_groups
 from runtime.kernels.quads import Bytes, Floats, halves, in_rows, paired
 from runtime.kernels.small_bits import pack_small_groups, unpack_small
+from runtime.kernels.spans import pack_spans, unpack_spans
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK, STORED_BITS, matrix_bytes
 
@@ -60,6 +61,8 @@ def pack(weight_format: WeightFormat, array: Floats, importance: Floats | None =
                 pack_small_groups, importance=_grouped_importance(importance), bits=bits
             )
             return _in_slices(array, pack_groups)
+        case WeightFormat.Q4K_G32:
+            return _in_slices(array, pack_spans)
 
 
 def pack_q8_g32(array: Floats) -> Bytes:
@@ -98,6 +101,8 @@ def unpack(weight_format: WeightFormat, data: Bytes, rows: int, columns: int) ->
             return unpack_affine(data, rows, columns, STORED_BITS[weight_format])
         case WeightFormat.Q3_G16 | WeightFormat.Q2_G16:
             return unpack_small(data, rows, columns, STORED_BITS[weight_format])
+        case WeightFormat.Q4K_G32:
+            return unpack_spans(data, rows, columns)
 
 
 def _bytes_of(array: npt.NDArray[np.generic]) -> Bytes:

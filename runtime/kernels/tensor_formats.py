@@ -10,6 +10,8 @@ from runtime.spec.tensors import (
     LEAST_EXPONENT,
     QUAD,
     ROW_BLOCK,
+    SPAN,
+    SPAN_ROW_BYTES,
     STORED_BITS,
     matrix_bytes,
 )
@@ -35,7 +37,9 @@ def unpack_tensor(
     plain = PLAIN_TYPES.get(weight_format)
     if plain is not None:
         return data.view(plain).view(rows, columns).to(torch.float32)
-    if weight_format in AFFINE_FORMATS:
+    if weight_format is WeightFormat.Q4K_G32:
+        quads = _spans(data, columns)
+    elif weight_format in AFFINE_FORMATS:
         quads = _affine(data, columns, STORED_BITS[weight_format])
     else:
         levels, scales = _GROUPED[weight_format](data, columns)
@@ -91,6 +95,27 @@ def _affine(data: torch.Tensor, columns: int, bits: int) -> torch.Tensor:
         for place, each in enumerate(wholes)
     )
     return _levels(vectors, bits).to(torch.float32) * steps - leasts
+
+
+def _spans(data: torch.Tensor, columns: int) -> torch.Tensor:
+    """Return the weights ``[blocks, groups, quads, 8, 4]``; see ``spans`` for the drawing."""
+    num_spans, unit_bytes = -(-columns // SPAN), 4 * ROW_BLOCK
+    spans = data.view(-1, num_spans, ROW_BLOCK * SPAN_ROW_BYTES)
+    units = spans[..., :unit_bytes].contiguous().view(torch.float16).to(torch.float32)
+    units = units.view(-1, num_spans, 2, 1, ROW_BLOCK)
+    head_bytes = 16 * ROW_BLOCK
+    packed = spans[..., unit_bytes:head_bytes].reshape(-1, num_spans, 3, 4, ROW_BLOCK)
+    scales, leasts, nibbles = packed.unbind(2)
+    shape = (len(spans), num_spans * SPAN // GROUP_SIZE)
+    steps, lowest = (
+        (units[:, :, place] * torch.cat([lower & 63, four | lower >> 2 & 0x30], dim=2)).reshape(
+            *shape, 1, ROW_BLOCK, 1
+        )
+        for place, (lower, four) in enumerate(((scales, nibbles & 15), (leasts, nibbles >> 4)))
+    )
+    vectors = spans[..., head_bytes:].reshape(-1, num_spans, 4, 8, ROW_BLOCK, QUAD)
+    levels = torch.stack([vectors & 15, vectors >> 4], dim=3).to(torch.float32)
+    return levels.reshape(*shape, 8, ROW_BLOCK, QUAD) * steps - lowest
 
 
 def _by_quad(wholes: torch.Tensor, bits: int) -> torch.Tensor:

@@ -13,9 +13,9 @@ import triton.language as tl
 from runtime.kernels.matrix import Matrix
 from runtime.kernels.tiles import TILES, Tile, TileChoice
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK
+from runtime.spec.tensors import ROW_BLOCK, matrix_bytes
 
-_Q8, _Q4, _FP4, _Q4A, _Q6, _Q3, _Q2 = (tl.constexpr(number) for number in range(7))
+_Q8, _Q4, _FP4, _Q4A, _Q6, _Q3, _Q2, _Q4K = (tl.constexpr(number) for number in range(8))
 _BF16, _F16, _F32 = (tl.constexpr(number) for number in (2, 3, 4))
 KINDS = {
     WeightFormat.Q8_G32: 0,
@@ -25,13 +25,14 @@ KINDS = {
     WeightFormat.Q6_G32: 4,
     WeightFormat.Q3_G16: 5,
     WeightFormat.Q2_G16: 6,
+    WeightFormat.Q4K_G32: 7,
 }
 """The formats whose groups are unpacked here."""
 PLAIN_KINDS = {WeightFormat.F32: 4, WeightFormat.F16: 3, WeightFormat.BF16: 2}
 """Plain numbers: they are widened as they are read, instead of into a copy before each use."""
 _HEAD_BYTES = {3: 32, 4: 32, 5: 32, 6: 32}
 _SCALE_BYTES = {0: 16, 1: 16, 2: 8}
-_VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2}
+_VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2, 7: 4}
 _GROUPED_ROWS, _GROUPED_COLUMNS, _GROUPED_TOKENS = 32, 32, 16
 """What a program unpacks at a time where a matrix meets many rows of activations, and how many of
 these it takes together."""
@@ -132,8 +133,7 @@ def _multiply_groups(
     bases = [matrices[start].address for start in starts]
     plan = torch.tensor([bases, starts, counts], dtype=torch.int64).to(x.device)
     out = torch.empty(len(matrices), first.rows, dtype=torch.float32, device=x.device)
-    num_groups = triton.cdiv(first.columns, GROUP_SIZE)
-    block_bytes = constants["head_bytes"] + num_groups * constants["group_bytes"]
+    block_bytes = matrix_bytes(first.format, ROW_BLOCK, first.columns)
     row_tiles = triton.cdiv(first.rows, _GROUPED_ROWS)
     grid = (len(counts), row_tiles, triton.cdiv(max(counts), _GROUPED_TOKENS))
     multiply_groups[grid](
@@ -158,7 +158,7 @@ def _multiply_rows(
     """Return the products of matrices with a row each."""
     first, bases = matrices[0], _bases_of(matrices, x.device)
     out = torch.empty(len(matrices), first.rows, dtype=torch.float32, device=x.device)
-    num_groups = triton.cdiv(first.columns, GROUP_SIZE)
+    block_bytes = matrix_bytes(first.format, ROW_BLOCK, first.columns)
 
     def launch(tile: Tile) -> None:
         constants = constants_of(first.format, tile)
@@ -171,7 +171,7 @@ def _multiply_rows(
             first.rows,
             first.columns,
             x.stride(0),
-            constants["head_bytes"] + num_groups * constants["group_bytes"],
+            block_bytes,
             **constants,
             num_warps=tile.warps,
         )
@@ -211,9 +211,7 @@ def multiply(  # noqa: PLR0913, PLR0917 - a launch takes one flat list
         column = start + tl.arange(0, num_columns)
         is_here = is_row[:, None] & (column < columns)[None, :]
         group = block[:, None] + head_bytes + (column // 32)[None, :] * group_bytes
-        weights = _weights(
-            block, group, row_in_block, column % 32, is_row, is_here, kind, scale_bytes
-        )
+        weights = _weights(block, group, row_in_block, column, is_row, is_here, kind, scale_bytes)
         values = tl.load(x + source * x_stride + column, mask=column < columns, other=0.0)
         total += tl.sum(tl.where(is_here, weights, 0.0) * values[None, :], axis=1)
     tl.store(out + pair.to(tl.int64) * rows + row, total, mask=is_row)
@@ -305,7 +303,7 @@ def multiply_groups(  # noqa: PLR0913, PLR0917 - a launch takes one flat list
             is_here = is_row[:, None] & is_column[None, :]
             group = block[:, None] + head_bytes + (column // 32)[None, :] * group_bytes
             weights = _weights(
-                block, group, row_in_block, column % 32, is_row, is_here, kind, scale_bytes
+                block, group, row_in_block, column, is_row, is_here, kind, scale_bytes
             )
             values = tl.load(
                 x + source[:, None] * x_stride + column[None, :],
@@ -329,7 +327,10 @@ def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
     kind: tl.constexpr,
     scale_bytes: tl.constexpr,
 ) -> tl.tensor:
-    """Return the weights of a tile; ``column`` counts within the group."""
+    """Return the weights of a tile."""
+    if kind == _Q4K:
+        return _span_weights(block[:, None] + (column // 256)[None, :] * 1152, row, column, is_here)
+    column = column % 32
     levels = _levels(group + scale_bytes, row, column, is_here, kind)
     if kind <= _Q4:
         scale = tl.load(
@@ -352,6 +353,29 @@ def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
     )
     steps = unit.to(tl.float32)[:, None] * whole.to(tl.float32)
     return levels * steps - least_unit.to(tl.float32)[:, None] * least.to(tl.float32)
+
+
+@triton.jit
+def _span_weights(
+    span: tl.tensor, row: tl.tensor, column: tl.tensor, is_here: tl.tensor
+) -> tl.tensor:
+    """Return the weights of a tile in ``q4k_g32``, of which ``span`` holds 256 columns."""
+    group = (column % 256 // 32)[None, :]
+    lane = (row * 4)[:, None] + (column % 4)[None, :]
+    vector = group // 2 * 8 + (column % 32 // 4)[None, :]
+    pair = tl.load(span + 128 + vector * 32 + lane, mask=is_here, other=0).to(tl.int32)
+    level = pair >> group % 2 * 4 & 15
+    packed = span + 32 + group % 4 * 8 + row[:, None]
+    scales = tl.load(packed, mask=is_here, other=0).to(tl.int32)
+    leasts = tl.load(packed + 32, mask=is_here, other=0).to(tl.int32)
+    nibbles = tl.load(packed + 64, mask=is_here, other=0).to(tl.int32)
+    scale = tl.where(group < 4, scales & 63, nibbles & 15 | scales >> 2 & 48)
+    least = tl.where(group < 4, leasts & 63, nibbles >> 4 | leasts >> 2 & 48)
+    units = (span + 2 * row[:, None]).to(tl.pointer_type(tl.float16))
+    unit = tl.load(units, mask=is_here, other=0).to(tl.float32)
+    least_unit = tl.load(units + 8, mask=is_here, other=0).to(tl.float32)
+    step = unit * scale.to(tl.float32)
+    return level.to(tl.float32) * step - least_unit * least.to(tl.float32)
 
 
 @triton.jit

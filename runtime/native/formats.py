@@ -13,4 +13,5 @@ FORMAT_CODES = {
     WeightFormat.Q6_G32: 7,
     WeightFormat.Q3_G16: 8,
     WeightFormat.Q2_G16: 9,
+    WeightFormat.Q4K_G32: 10,
 }

@@ -37,6 +37,7 @@ class NativeModule(Protocol):
     Q3_GROUP_BYTES: int
     Q2_GROUP_BYTES: int
     """With the head of their block, as of ``Q4A``."""
+    Q4K_SPAN_BYTES: int
 
     def attention_block(
         self,

@@ -21,6 +21,7 @@ NATIVE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.Q6_G32: 0.70,
         WeightFormat.Q3_G16: 0.55,
         WeightFormat.Q2_G16: 0.45,
+        WeightFormat.Q4K_G32: 0.70,
     }
 )
 REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
@@ -35,6 +36,7 @@ REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.Q6_G32: 0.13e9,
         WeightFormat.Q3_G16: 0.09e9,
         WeightFormat.Q2_G16: 0.06e9,
+        WeightFormat.Q4K_G32: 0.13e9,
     }
 )
 

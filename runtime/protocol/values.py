@@ -31,6 +31,7 @@ class WeightFormat(enum.StrEnum):
     Q6_G32 = "q6_g32"
     Q3_G16 = "q3_g16"
     Q2_G16 = "q2_g16"
+    Q4K_G32 = "q4k_g32"
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -60,7 +60,7 @@ HOME: Mapping[GgufKind, WeightFormat] = {
     GgufKind.IQ4_NL: WeightFormat.Q8_G32,
     GgufKind.Q4_0: WeightFormat.Q4_G32,
     GgufKind.MXFP4: WeightFormat.MXFP4,
-    GgufKind.Q4_K: WeightFormat.Q4A_G32,
+    GgufKind.Q4_K: WeightFormat.Q4K_G32,
     GgufKind.Q2_K: WeightFormat.Q8_G32,
     GgufKind.Q3_K: WeightFormat.Q8_G32,
     GgufKind.Q4_1: WeightFormat.Q8_G32,
@@ -71,9 +71,19 @@ HOME: Mapping[GgufKind, WeightFormat] = {
 }
 """The format of kernels that holds a kind exactly or, where none does, with the least loss."""
 EXACT_KINDS = frozenset(
-    {*PLAIN, GgufKind.Q8_0, GgufKind.Q5_0, GgufKind.IQ4_NL, GgufKind.Q4_0, GgufKind.MXFP4}
+    {
+        *PLAIN,
+        GgufKind.Q8_0,
+        GgufKind.Q5_0,
+        GgufKind.IQ4_NL,
+        GgufKind.Q4_0,
+        GgufKind.Q4_K,
+        GgufKind.MXFP4,
+    }
 )
 """Those whose home holds every value exactly."""
+ONLY_AT_HOME = frozenset({GgufKind.Q4_K, GgufKind.MXFP4})
+"""Of these, those that are rounded where experts of several kinds become eight bits."""
 
 
 class Join(enum.Enum):

@@ -13,6 +13,10 @@ PART_ALIGN_BYTES = 64
 """Alignment of each matrix inside a slot, one cache line."""
 GROUP_SIZE = 32
 """Weights of a row that share one scale in the ``G32`` formats."""
+SPAN = 256
+"""Columns that share units in ``Q4K_G32``."""
+SPAN_ROW_BYTES = 144
+"""What a row takes there for so many columns, as a block of Q4_K does."""
 ROW_BLOCK = 8
 """Rows interleaved in the ``G32`` formats."""
 QUAD = 4
@@ -33,6 +37,7 @@ STORED_BITS = {
     WeightFormat.Q6_G32: 6,
     WeightFormat.Q3_G16: 3,
     WeightFormat.Q2_G16: 2,
+    WeightFormat.Q4K_G32: 4,
 }
 """Bits of a weight by format, scales left out."""
 AFFINE_FORMATS = frozenset(
@@ -158,7 +163,8 @@ class MatrixLayout:
     """One matrix inside a buffer: ``rows`` outputs by ``columns`` inputs in a format.
 
     In the ``G32`` formats ``rows`` is padded to a multiple of ``ROW_BLOCK`` and ``columns`` to a
-    multiple of ``GROUP_SIZE`` in storage; ``num_bytes`` says what the padded matrix takes.
+    multiple of ``GROUP_SIZE`` in storage, in ``Q4K_G32`` of ``SPAN``; ``num_bytes`` says what the
+    padded matrix takes.
     """
 
     format: WeightFormat
@@ -192,6 +198,8 @@ def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
     if weight_format in PLAIN_FORMATS:
         return rows * columns * bits // 8
     padded_rows = -(-rows // ROW_BLOCK) * ROW_BLOCK
+    if weight_format is WeightFormat.Q4K_G32:
+        return padded_rows * -(-columns // SPAN) * SPAN_ROW_BYTES
     num_groups = -(-columns // GROUP_SIZE)
     scale_bytes = 1 if weight_format is WeightFormat.MXFP4 else 2
     row_bytes = 4 if weight_format in AFFINE_FORMATS else 0

@@ -1,8 +1,7 @@
 """Matrices of GGUF files as kernels take them, some rows at a time.
 
-Where a format of kernels holds a kind exactly, its bits are moved. Other kinds get scales anew:
-levels of four bits with a least weight stay as they are while scale and least are rounded to units
-of their row; all others are rounded to levels of eight bits. docs/formats.md says by how much.
+Where a format of kernels holds a kind exactly, its bits are moved. Other kinds are rounded to
+levels of eight bits with scales anew; docs/formats.md says by how much.
 """
 
 import math
@@ -11,19 +10,16 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from runtime.errors import LarderError
-from runtime.inspect.files import shown
 from runtime.native.formats import FORMAT_CODES
 from runtime.native.loader import load_native
-from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
-from runtime.spec.gguf import EXACT_KINDS, PLAIN, GgufKind, GgufRows, Join
+from runtime.spec.gguf import EXACT_KINDS, ONLY_AT_HOME, PLAIN, GgufKind, GgufRows, Join
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, TensorEntry, matrix_bytes
 from runtime.store.base import Reads
 from runtime.store.gguf_blocks import Decoded, decode, dequantise
 from runtime.store.not_finite import not_finite
 from runtime.store.plain import Bytes, Floats, bf16_of
-from runtime.store.records import fp4_record, interleaved, whole_blocks
+from runtime.store.records import fp4_record, interleaved, span_record
 
 _STRIPE_WEIGHTS = 1 << 18
 """So many weights are put right at a time: what that takes stays near the cores."""
@@ -34,15 +30,12 @@ REPACKED = {
     GgufKind.Q4_0: {WeightFormat.Q4_G32},
     GgufKind.Q8_0: {WeightFormat.Q8_G32},
     GgufKind.MXFP4: {WeightFormat.MXFP4},
-    GgufKind.Q4_K: {WeightFormat.Q4A_G32, WeightFormat.Q8_G32},
+    GgufKind.Q4_K: {WeightFormat.Q4K_G32, WeightFormat.Q8_G32},
     GgufKind.Q5_K: {WeightFormat.Q8_G32},
     GgufKind.Q6_K: {WeightFormat.Q8_G32},
 }
 """What the extension puts right by itself, to the same bits: the kinds of most files."""
 _LARGEST_F16 = np.float32(np.finfo(np.float16).max)
-_MOST_UNITS = 255
-_COARSE_BELOW = np.float32(2.0**-18)
-"""Of numbers in f16, which are 2^-24 apart there."""
 
 
 def gguf_pieces(
@@ -50,8 +43,7 @@ def gguf_pieces(
 ) -> Iterator[memoryview]:
     """Yield a matrix in a format, some rows at a time, in their order.
 
-    Raises ``LarderError`` that names the tensor for a scale that is no number or, where none can
-    be below 0, is.
+    Raises ``LarderError`` that names the tensor for a scale that is no number.
     """
     rows = entry.gguf
     assert rows is not None
@@ -111,9 +103,9 @@ def _converted(
     match weight_format:
         case WeightFormat.Q4_G32:
             return _moved_pairs(kind, stored)
-        case WeightFormat.Q4A_G32:
-            return _affine_record(entry, decoded, len(stored))
-        case WeightFormat.Q8_G32 if kind in EXACT_KINDS and kind is not GgufKind.MXFP4:
+        case WeightFormat.Q4K_G32:
+            return span_record(stored.reshape(len(stored), -1, kind.block_bytes))
+        case WeightFormat.Q8_G32 if kind in EXACT_KINDS - ONLY_AT_HOME:
             return _moved_levels(decoded, len(stored))
         case WeightFormat.Q8_G32:
             return _rounded(entry, decoded.weights().reshape(len(stored), -1))
@@ -192,43 +184,6 @@ def _rounded(entry: TensorEntry, values: Floats) -> Bytes:
     return interleaved(
         [scales.view(np.uint8).reshape(rows, -1, 2)], levels.astype(np.int8).view(np.uint8)
     )
-
-
-def _affine_record(entry: TensorEntry, decoded: Decoded, rows: int) -> Bytes:
-    """Return levels as they are; scales and leasts become whole numbers of units of their row."""
-    assert decoded.leasts is not None
-    scales, leasts = decoded.scales.reshape(rows, -1), decoded.leasts.reshape(rows, -1)
-    if scales.min() < 0 or leasts.min() < 0:
-        raise LarderError(
-            ErrorCode.TENSOR_MISMATCHED,
-            file=shown(entry.file),
-            tensor=entry.name,
-            found="a scale below 0",
-            expected="scales and least weights of 0 or more",
-        )
-    scale_units, scale_counts = _in_units(scales)
-    least_units, least_counts = _in_units(leasts)
-    levels = decoded.levels.view(np.uint8).reshape(rows, -1, 2, GROUP_SIZE // 2)
-    pairs = levels[:, :, 0] | levels[:, :, 1] << np.uint8(4)
-    body = interleaved([scale_counts[..., None], least_counts[..., None]], pairs)
-    heads = [
-        whole_blocks(units.view(np.uint8).reshape(rows, 2)).reshape(-1, ROW_BLOCK * 2)
-        for units in (scale_units, least_units)
-    ]
-    return np.concatenate([*heads, body.reshape(len(body), -1)], axis=1)
-
-
-def _in_units(values: Floats) -> tuple[npt.NDArray[np.float16], Bytes]:
-    """Return the unit of each row, in f16, and how many of it come nearest to each value."""
-    largest = values.max(axis=1) + np.float32(0)  # one zero of both
-    exact = np.minimum(largest / np.float32(_MOST_UNITS), _LARGEST_F16)
-    units = exact.astype(np.float16)
-    is_short = (exact < _COARSE_BELOW) & (units.astype(np.float32) < exact)
-    np.nextafter(units, np.float16(np.inf), out=units, where=is_short)
-    used = units.astype(np.float32)
-    inverse = np.divide(np.float32(1), used, out=np.zeros_like(used), where=used > 0)
-    counts = np.rint(values * inverse[:, None])
-    return units, np.clip(counts, 0, _MOST_UNITS).astype(np.uint8)
 
 
 def _joined(files: Reads, entry: TensorEntry, rows: GgufRows) -> Floats:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from runtime.spec.tensors import LEAST_EXPONENT, MOST_EXPONENT, QUAD, ROW_BLOCK
+from runtime.spec.tensors import LEAST_EXPONENT, MOST_EXPONENT, QUAD, ROW_BLOCK, SPAN_ROW_BYTES
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -48,6 +48,18 @@ def fp4_record(pairs: Bytes, exponents: Bytes) -> Bytes:
         raise ValueError(f"scale {exponents.max()}, expected at most {MOST_EXPONENT}")
     used = np.where(exponents < LEAST_EXPONENT, np.uint8(0), exponents)
     return interleaved([used[..., None]], pairs).reshape(-1)
+
+
+def span_record(blocks: Bytes) -> Bytes:
+    """Return a matrix in ``q4k_g32`` of blocks of Q4_K ``[rows, spans, 144]``, bit for bit."""
+    num_spans = blocks.shape[1]
+    by_span = whole_blocks(blocks).reshape(-1, ROW_BLOCK, num_spans, SPAN_ROW_BYTES)
+    by_span = by_span.transpose(0, 2, 1, 3)
+    units = [by_span[..., :2], by_span[..., 2:4]]
+    scales = by_span[..., 4:16].swapaxes(2, 3)
+    quads = by_span[..., 16:].reshape(*by_span.shape[:3], -1, QUAD).swapaxes(2, 3)
+    shape = (len(by_span), num_spans, -1)
+    return np.concatenate([each.reshape(shape) for each in (*units, scales, quads)], axis=2)
 
 
 def whole_blocks(array: Bytes) -> Bytes:

@@ -15,8 +15,9 @@ namespace {
 
 struct SixBit {
     static constexpr bool kIsAffine = true;
-    static constexpr int64_t kBytes = group_bytes(Format::Q6G32);
-    static constexpr int64_t kScales = scale_bytes(Format::Q6G32);
+    static constexpr Format kFormat = Format::Q6G32;
+    static constexpr int64_t kBytes = group_bytes(kFormat);
+    static constexpr int64_t kScales = scale_bytes(kFormat);
     static Eight scales(const uint8_t* group) { return load_whole_scales(group); }
     static Eight leasts(const uint8_t* group) { return load_whole_scales(group + kRowBlock); }
 

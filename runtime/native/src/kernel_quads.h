@@ -15,6 +15,13 @@
 // right, each with one fused product, so that a result depends on its row and column alone.
 #pragma once
 
+// A function that stays one: its loops are to have all registers.
+#if defined(__GNUC__)
+#define LARDER_APART __attribute__((noinline))
+#else
+#define LARDER_APART
+#endif
+
 namespace larder {
 namespace {
 
@@ -72,8 +79,9 @@ void quantise(const float* x, int64_t columns, uint8_t* groups) {
 
 struct EightBit {
     static constexpr bool kIsAffine = false;
-    static constexpr int64_t kBytes = group_bytes(Format::Q8G32);
-    static constexpr int64_t kScales = scale_bytes(Format::Q8G32);
+    static constexpr Format kFormat = Format::Q8G32;
+    static constexpr int64_t kBytes = group_bytes(kFormat);
+    static constexpr int64_t kScales = scale_bytes(kFormat);
     static Eight scales(const uint8_t* group) { return load_f16_scales(group); }
 
     template <int R>
@@ -109,8 +117,9 @@ inline void nibble_products(const uint8_t* weights, const uint8_t* const* x, Lan
 
 struct FourBit {
     static constexpr bool kIsAffine = false;
-    static constexpr int64_t kBytes = group_bytes(Format::Q4G32);
-    static constexpr int64_t kScales = scale_bytes(Format::Q4G32);
+    static constexpr Format kFormat = Format::Q4G32;
+    static constexpr int64_t kBytes = group_bytes(kFormat);
+    static constexpr int64_t kScales = scale_bytes(kFormat);
     static Eight scales(const uint8_t* group) { return load_f16_scales(group); }
 
     template <int R>
@@ -126,8 +135,9 @@ struct FourBit {
 //     group = [8 x u8 scale][8 x u8 least][weights as in FourBit]
 struct Affine {
     static constexpr bool kIsAffine = true;
-    static constexpr int64_t kBytes = group_bytes(Format::Q4AG32);
-    static constexpr int64_t kScales = scale_bytes(Format::Q4AG32);
+    static constexpr Format kFormat = Format::Q4AG32;
+    static constexpr int64_t kBytes = group_bytes(kFormat);
+    static constexpr int64_t kScales = scale_bytes(kFormat);
     static Eight scales(const uint8_t* group) { return load_whole_scales(group); }
     static Eight leasts(const uint8_t* group) { return load_whole_scales(group + kRowBlock); }
 
@@ -143,8 +153,9 @@ alignas(16) constexpr uint8_t kFp4Levels[16] = {12, 13, 14, 15, 16, 18, 20, 24,
 
 struct Fp4 {
     static constexpr bool kIsAffine = false;
-    static constexpr int64_t kBytes = group_bytes(Format::Mxfp4);
-    static constexpr int64_t kScales = scale_bytes(Format::Mxfp4);
+    static constexpr Format kFormat = Format::Mxfp4;
+    static constexpr int64_t kBytes = group_bytes(kFormat);
+    static constexpr int64_t kScales = scale_bytes(kFormat);
     static Eight scales(const uint8_t* group) { return load_half_e8m0_scales(group); }
 
     template <int R>
@@ -174,15 +185,21 @@ inline void add_groups(const uint8_t* block, int64_t num_groups, const uint8_t* 
                        Eight totals[R]) {
     const uint8_t* const head = block;
     const uint8_t* at[R];
+    Eight offsets[R];  // sums of activations times least weights, times -8
     for (int r = 0; r < R; ++r) {
         at[r] = x[r];
-        totals[r] = no_eight();
+        totals[r] = offsets[r] = no_eight();
     }
+    // One row leaves registers for the least weights too, and the weights are read in one go.
+    constexpr bool kIsAtOnce = Weight::kIsAffine && R == 1;
     if constexpr (Weight::kIsAffine) block += head_bytes(Format::Q4AG32);
     for (int64_t g = 0; g < num_groups; ++g) {
         Lanes products[R];
         Weight::template products<R>(block + Weight::kScales, at, products);
         const Eight scales = Weight::scales(block);
+        if constexpr (kIsAtOnce)
+            offsets[0] =
+                fma_eight(same_eight(at[0] + kXScaledSum), Weight::leasts(block), offsets[0]);
         for (int r = 0; r < R; ++r) {
             const Eight factors = mul_eight(scales, same_eight(at[r] + kXScale));
             totals[r] = fma_eight(eight_of(products[r]), factors, totals[r]);
@@ -190,10 +207,8 @@ inline void add_groups(const uint8_t* block, int64_t num_groups, const uint8_t* 
         }
         block += Weight::kBytes;
     }
-    if constexpr (Weight::kIsAffine) {
+    if constexpr (Weight::kIsAffine && !kIsAtOnce) {
         // By themselves, so that the loop above has registers enough.
-        Eight offsets[R];  // sums of activations times least weights, times -8
-        for (int r = 0; r < R; ++r) offsets[r] = no_eight();
         block = head + head_bytes(Format::Q4AG32);
         for (int64_t g = 0; g < num_groups; ++g, block += Weight::kBytes) {
             const Eight leasts = Weight::leasts(block);
@@ -201,6 +216,8 @@ inline void add_groups(const uint8_t* block, int64_t num_groups, const uint8_t* 
                 offsets[r] =
                     fma_eight(same_eight(x[r] + g * kXGroupBytes + kXScaledSum), leasts, offsets[r]);
         }
+    }
+    if constexpr (Weight::kIsAffine) {
         const Eight units = load_f16_scales(head);
         const Eight eighths = mul_eight(load_f16_scales(head + 2 * kRowBlock), every_eight(0.125f));
         for (int r = 0; r < R; ++r)
@@ -213,6 +230,14 @@ template <class Weight, int R>
 inline void add_half_groups(const uint8_t* block, int64_t num_groups, const uint8_t* const* x,
                             Eight totals[R]);
 
+// The same of blocks of Q4_K, in kernel_spans.h.
+struct Spans {
+    static constexpr Format kFormat = Format::Q4KG32;
+};
+template <int R>
+LARDER_APART void add_spans(const uint8_t* block, int64_t num_groups, const uint8_t* const* x,
+                      Eight totals[R]);
+
 template <class Weight, int R>
 int64_t quads_sweep(const Weights& weights, const uint8_t* block, int64_t num_rows,
                     const uint8_t* const* x, int64_t first_x, int64_t num_x, float* y,
@@ -223,6 +248,8 @@ int64_t quads_sweep(const Weights& weights, const uint8_t* block, int64_t num_ro
         Eight totals[R];
         if constexpr (requires { Weight::kLevelBits; })
             add_half_groups<Weight, R>(block, num_groups, x + i, totals);
+        else if constexpr (Weight::kFormat == Format::Q4KG32)
+            add_spans<R>(block, num_groups, x + i, totals);
         else
             add_groups<Weight, R>(block, num_groups, x + i, totals);
         for (int r = 0; r < R; ++r) {
@@ -243,11 +270,9 @@ int64_t quads_sweep(const Weights& weights, const uint8_t* block, int64_t num_ro
 template <class Weight>
 void dot_quads(const Weights& weights, int64_t first_row, int64_t num_rows,
                const uint8_t* const* x, int64_t num_x, float* y, int64_t y_stride) {
-    const int64_t num_groups = (weights.columns + kGroup - 1) / kGroup;
-    const int64_t head = Weight::kIsAffine ? head_bytes(Format::Q4AG32) : 0;
-    const int64_t block_bytes = head + num_groups * Weight::kBytes;
-    const uint8_t* block = weights.data + first_row / kRowBlock * block_bytes;
-    for (int64_t j = 0; j < num_rows; j += kRowBlock, block += block_bytes) {
+    const int64_t size = block_bytes(Weight::kFormat, weights.columns);
+    const uint8_t* block = weights.data + first_row / kRowBlock * size;
+    for (int64_t j = 0; j < num_rows; j += kRowBlock, block += size) {
         const int64_t left = num_rows - j < kRowBlock ? num_rows - j : kRowBlock;
         float* const results = y + j;
         int64_t i = 0;

@@ -16,6 +16,16 @@ inline void keep(__m256i& sum) {
 #endif
 }
 
+// Whole numbers below 64, one for each row, as sums are multiplied by them: twice in 16 bits.
+using Factors = Bytes;
+inline Factors load_factors(const uint8_t* p) {
+    int64_t eight;
+    std::memcpy(&eight, p, sizeof eight);
+    const Bytes places = _mm256_setr_epi8(0, -1, 0, -1, 1, -1, 1, -1, 2, -1, 2, -1, 3, -1, 3, -1,
+                                          4, -1, 4, -1, 5, -1, 5, -1, 6, -1, 6, -1, 7, -1, 7, -1);
+    return _mm256_shuffle_epi8(_mm256_set1_epi64x(eight), places);
+}
+
 // Sums of four products for each of eight rows. Levels are unsigned and at most kMaxLevel; what
 // `kAdds` vectors of them add up to stays within 16 bits: 8 * 2 * 15 * 127 < 2 ** 15.
 template <int kMaxLevel>
@@ -31,9 +41,16 @@ public:
     Lanes total_times(Lanes factors) const {
         return _mm256_madd_epi16(pairs_, _mm256_or_si256(factors, _mm256_slli_epi32(factors, 16)));
     }
+    Lanes total_by(Factors factors) const { return _mm256_madd_epi16(pairs_, factors); }
 
 private:
     Bytes pairs_ = _mm256_setzero_si256();
+};
+
+// The same of levels that are the upper halves of bytes.
+class UpperSum : public SmallSum<15> {
+public:
+    static Bytes levels(Bytes pairs) { return high_nibbles(pairs); }
 };
 
 // Signed levels: their signs are moved to x, since the instruction wants one unsigned side.
@@ -60,6 +77,7 @@ private:
 };
 
 constexpr int kTileXQuads = 6;  // rows of x in a tile
+constexpr int kTileXPairs = 2;  // with so many, two groups of Q4_K go together
 
 }  // namespace
 }  // namespace larder

@@ -32,6 +32,7 @@ inline Bytes load_bytes(const uint8_t* p) {
     std::memcpy(a.lane, p, sizeof a.lane);
     return a;
 }
+inline void store_bytes(uint8_t* p, const Bytes& a) { std::memcpy(p, a.lane, sizeof a.lane); }
 inline Bytes same_quad(const uint8_t* p) {
     return fill<Bytes>([p](int i) { return p[i % 4]; });
 }
@@ -104,6 +105,12 @@ inline int32_t sum_of_quad(const int32_t* products) {
     return (products[0] + products[1]) + (products[2] + products[3]);
 }
 
+// Whole numbers below 64, one for each row, as sums are multiplied by them.
+using Factors = Lanes;
+inline Factors load_factors(const uint8_t* p) {
+    return fill<Lanes>([p](int i) { return static_cast<int32_t>(p[i]); });
+}
+
 // Sums of four products for each of eight rows, of unsigned levels.
 template <int kMaxLevel>
 class SmallSum {
@@ -120,9 +127,16 @@ public:
         return fill<Lanes>(
             [&](int i) { return sum_of_quad(products_ + 4 * i) * factors.lane[i]; });
     }
+    Lanes total_by(const Factors& factors) const { return total_times(factors); }
 
 private:
     int32_t products_[32] = {};
+};
+
+// The same of levels that are the upper halves of bytes.
+class UpperSum : public SmallSum<15> {
+public:
+    static Bytes levels(const Bytes& pairs) { return high_nibbles(pairs); }
 };
 
 using WideLevels = Bytes;
@@ -146,6 +160,7 @@ private:
 };
 
 constexpr int kTileXQuads = 2;  // rows of x in a tile
+constexpr int kTileXPairs = 2;  // with so many, two groups of Q4_K go together
 
 }  // namespace
 }  // namespace larder

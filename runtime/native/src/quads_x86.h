@@ -16,6 +16,9 @@ using Eight = __m256;   // one float for each row
 inline Bytes load_bytes(const uint8_t* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
 }
+inline void store_bytes(uint8_t* p, Bytes a) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), a);
+}
 // The same four columns of x for all rows.
 inline Bytes same_quad(const uint8_t* p) {
     int32_t four;

@@ -19,7 +19,6 @@ constexpr int64_t kQuad = 4;          // neighbouring columns that move together
 constexpr int64_t kVectorBytes = kQuad * kRowBlock;
 constexpr int64_t kMostQ8 = 127;
 constexpr float kLargestF16 = 65504.0f;
-constexpr float kCoarseBelow = 0x1p-18f;
 constexpr uint8_t kLeastExponent = 2, kMostExponent = 252;
 
 // To the nearest, ties to even; of numbers that are not below 0 and that a half holds.
@@ -45,12 +44,6 @@ float rounded(float value) {
 }
 
 bool is_finite_f16(const uint8_t* p) { return (p[1] & 0x7c) != 0x7c; }
-
-uint64_t load64(const uint8_t* p) {
-    uint64_t word;
-    std::memcpy(&word, p, sizeof word);
-    return word;
-}
 
 // The bytes of one row in a group: four go to each quad, whose vector holds eight rows.
 template <int kQuads>
@@ -117,61 +110,25 @@ bool read_k_lines(const uint8_t* block, float* scales, float* leasts) {
     return is_finite;
 }
 
-// The unit of a row in f16, and how many of it come nearest to each value.
-uint16_t count_units(const float* values, int64_t number, uint8_t* counts) {
-    const float largest = *std::max_element(values, values + number);
-    const float exact = std::min(largest / 255.0f, kLargestF16);
-    uint16_t unit = f16_of(exact);
-    if (exact < kCoarseBelow && float_of(unit) < exact) ++unit;
-    const float used = float_of(unit);
-    const float inverse = used > 0 ? 1.0f / used : 0.0f;
-    for (int64_t i = 0; i < number; ++i)
-        counts[i] = static_cast<uint8_t>(std::min(rounded(std::min(values[i] * inverse, 512.0f)),
-                                                  255.0f));
-    return unit;
-}
-
-// Levels of two halves of 16 columns in one byte each, as q4_g32 has them.
-void pair_up(const uint8_t* levels, bool is_upper, uint8_t* pairs) {
-    constexpr uint64_t kLow = 0x0f0f0f0f0f0f0f0full;
-    for (int half = 0; half < 16; half += 8) {
-        const uint64_t left = load64(levels + half), right = load64(levels + 16 + half);
-        const uint64_t word = is_upper ? ((left >> 4) & kLow) | (right & ~kLow)
-                                       : (left & kLow) | ((right & kLow) << 4);
-        std::memcpy(pairs + half, &word, sizeof word);
-    }
-}
-
-bool keep_levels(const uint8_t* stored, int64_t rows, int64_t columns, uint8_t* out) {
-    const int64_t groups = columns / kGroup, blocks = columns / 256;
-    constexpr int64_t kGroupBytes = 16 + 4 * kVectorBytes;
-    std::vector<float> scales(static_cast<size_t>(groups)), leasts(scales.size());
-    std::vector<uint8_t> counts(2 * scales.size());
+// Blocks of Q4_K: units, then scales and leasts byte by byte, then levels, each of eight rows.
+bool move_spans(const uint8_t* stored, int64_t rows, int64_t spans, uint8_t* out) {
+    constexpr int64_t kStored = kSpanBytes / kRowBlock;
+    for (int64_t i = 0; i < rows * spans; ++i)
+        if (!is_finite_f16(stored + i * kStored) || !is_finite_f16(stored + i * kStored + 2))
+            return false;
     for (int64_t first = 0; first < rows; first += kRowBlock) {
         const int64_t count = std::min<int64_t>(kRowBlock, rows - first);
-        if (count < kRowBlock)
-            std::memset(out, 0, static_cast<size_t>(4 * kRowBlock + groups * kGroupBytes));
-        for (int64_t r = 0; r < count; ++r) {
-            const uint8_t* const row = stored + (first + r) * blocks * 144;
-            for (int64_t b = 0; b < blocks; ++b)
-                if (!read_k_lines(row + b * 144, &scales[b * 8], &leasts[b * 8])) return false;
-            if (*std::min_element(scales.begin(), scales.end()) < 0 ||
-                *std::min_element(leasts.begin(), leasts.end()) < 0)
-                return false;
-            const uint16_t units[2] = {count_units(scales.data(), groups, counts.data()),
-                                       count_units(leasts.data(), groups, counts.data() + groups)};
-            std::memcpy(out + 2 * r, &units[0], 2);
-            std::memcpy(out + 2 * kRowBlock + 2 * r, &units[1], 2);
-            uint8_t* group = out + 4 * kRowBlock;
-            for (int64_t g = 0; g < groups; ++g, group += kGroupBytes) {
-                uint8_t pairs[16];
-                pair_up(row + g / 8 * 144 + 16 + g % 8 / 2 * 32, g % 2 == 1, pairs);
-                group[r] = counts[g];
-                group[kRowBlock + r] = counts[groups + g];
-                scatter<4>(pairs, group + 16, r);
+        for (int64_t s = 0; s < spans; ++s, out += kSpanBytes) {
+            if (count < kRowBlock) std::memset(out, 0, kSpanBytes);
+            for (int64_t r = 0; r < count; ++r) {
+                const uint8_t* const block = stored + ((first + r) * spans + s) * kStored;
+                std::memcpy(out + 2 * r, block, 2);
+                std::memcpy(out + 2 * kRowBlock + 2 * r, block + 2, 2);
+                for (int64_t j = 0; j < 12; ++j)
+                    out[(4 + j) * kRowBlock + r] = block[4 + j];
+                scatter<32>(block + 16, out + kSpanHead, r);
             }
         }
-        out += 4 * kRowBlock + groups * kGroupBytes;
     }
     return true;
 }
@@ -280,7 +237,7 @@ bool repack(int kind, Format format, const uint8_t* stored, int64_t rows, int64_
         case 39:
             return format == Format::Mxfp4 && move_fp4(stored, rows, groups, out);
         case 12:
-            if (format == Format::Q4AG32) return keep_levels(stored, rows, columns, out);
+            if (format == Format::Q4KG32) return move_spans(stored, rows, columns / kSpan, out);
             return format == Format::Q8G32 &&
                    round_rows(weigh_q4_k, 144, stored, rows, columns, out);
         case 13:

@@ -82,6 +82,30 @@ float affine_value(const Weights& weights, const uint8_t* block, const uint8_t* 
     return static_cast<float>(level) * step - lowest;
 }
 
+// A weight of the blocks of Q4_K; see kernel_spans.h for the drawing.
+float span_value(const Weights& weights, int64_t row, int64_t column) {
+    const int64_t lane = row % kRowBlock, group = column % kSpan / kGroup, j = group % 4;
+    const uint8_t* const span = weights.data +
+                                row / kRowBlock * block_bytes(weights.format, weights.columns) +
+                                column / kSpan * kSpanBytes;
+    const uint8_t* const packed = span + 4 * kRowBlock + lane;
+    int scale = packed[j * kRowBlock], least = packed[(4 + j) * kRowBlock];
+    if (group < 4) {
+        scale &= 63;
+        least &= 63;
+    } else {
+        const int nibbles = packed[(8 + j) * kRowBlock];
+        scale = (nibbles & 15) | (scale >> 2 & 0x30);
+        least = nibbles >> 4 | (least >> 2 & 0x30);
+    }
+    const int64_t vector = group / 2 * 8 + column % kGroup / 4;
+    const int pair = span[kSpanHead + vector * 32 + lane * 4 + column % 4];
+    const int level = group % 2 == 0 ? pair & 15 : pair >> 4;
+    const float step = float_of_f16(span + 2 * lane) * static_cast<float>(scale);
+    const float lowest = float_of_f16(span + 2 * kRowBlock + 2 * lane) * static_cast<float>(least);
+    return static_cast<float>(level) * step - lowest;
+}
+
 float weight_at(const Weights& weights, int64_t row, int64_t column) {
     const uint8_t* const plain = weights.data + row * weights.row_bytes;
     switch (weights.format) {
@@ -94,6 +118,8 @@ float weight_at(const Weights& weights, int64_t row, int64_t column) {
             return float_of_f16(plain + 2 * column);
         case Format::BF16:
             return float_of_bf16(plain + 2 * column);
+        case Format::Q4KG32:
+            return span_value(weights, row, column);
         default:
             break;
     }

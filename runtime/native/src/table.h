@@ -6,8 +6,8 @@
 namespace larder {
 
 enum class Format : int { F32 = 0, F16 = 1, BF16 = 2, Q8G32 = 3, Q4G32 = 4, Mxfp4 = 5, Q4AG32 = 6,
-                          Q6G32 = 7, Q3G16 = 8, Q2G16 = 9 };
-constexpr int kNumFormats = 10;
+                          Q6G32 = 7, Q3G16 = 8, Q2G16 = 9, Q4KG32 = 10 };
+constexpr int kNumFormats = 11;
 
 constexpr int64_t kGroup = 32;     // weights of a row that share a scale
 constexpr int64_t kRowBlock = 8;   // rows interleaved in the G32 formats
@@ -38,6 +38,17 @@ constexpr int64_t group_bytes(Format format) {
 // Bytes before the groups of a block of rows.
 constexpr int64_t head_bytes(Format format) {
     return format >= Format::Q4AG32 ? 4 * kRowBlock : 0;
+}
+
+// Blocks of Q4_K: the columns that share units, and bytes of so many columns of a block of rows.
+constexpr int64_t kSpan = 256;
+constexpr int64_t kSpanBytes = kRowBlock * 144;
+constexpr int64_t kSpanHead = kRowBlock * 16;  // of them, before the levels
+
+// Bytes of a block of rows in the interleaved formats.
+constexpr int64_t block_bytes(Format format, int64_t columns) {
+    if (format == Format::Q4KG32) return (columns + kSpan - 1) / kSpan * kSpanBytes;
+    return head_bytes(format) + (columns + kGroup - 1) / kGroup * group_bytes(format);
 }
 
 // A weight matrix where it lies. `row_bytes` is the distance of rows in the plain formats.

@@ -30,10 +30,8 @@ std::vector<float> random_floats(int64_t count) {
 // Any bytes will do but for exponents that make infinities: the scales of halves are kept small.
 std::vector<uint8_t> random_weights(Format format, int64_t rows, int64_t columns) {
     const int64_t blocks = (rows + kRowBlock - 1) / kRowBlock;
-    const int64_t groups = (columns + kGroup - 1) / kGroup;
-    const int64_t bytes = is_grouped(format)
-                              ? blocks * (head_bytes(format) + groups * group_bytes(format))
-                              : rows * plain_row_bytes(format, columns);
+    const int64_t bytes = is_grouped(format) ? blocks * block_bytes(format, columns)
+                                             : rows * plain_row_bytes(format, columns);
     std::vector<uint8_t> data(static_cast<size_t>(bytes));
     for (uint8_t& byte : data) byte = static_cast<uint8_t>((state = state * 1664525u + 1u) >> 26);
     if (format == Format::F32) {
@@ -103,7 +101,7 @@ bool check_shapes() {
     bool is_right = true;
     for (int f = 0; f < kNumFormats; ++f) {
         const Format format = static_cast<Format>(f);
-        for (const int64_t columns : {1, 31, 33, 200}) {
+        for (const int64_t columns : {1, 31, 33, 200, 301}) {
             for (const int64_t n : {1, 2, 7, 50}) {
                 const Matrix wide(format, 45, columns), other(format, 45, columns);
                 const Matrix narrow(format, columns, 45);
@@ -125,7 +123,7 @@ bool check_shapes() {
 bool check_repacking() {
     constexpr struct { int kind; Format format; int64_t columns, bytes; } kKinds[] = {
         {2, Format::Q4G32, 32, 18},   {8, Format::Q8G32, 32, 34},   {39, Format::Mxfp4, 32, 17},
-        {12, Format::Q4AG32, 256, 144}, {12, Format::Q8G32, 256, 144},
+        {12, Format::Q4KG32, 256, 144}, {12, Format::Q8G32, 256, 144},
         {13, Format::Q8G32, 256, 176}, {14, Format::Q8G32, 256, 210}};
     int done = 0;
     for (const auto& each : kKinds) {
@@ -133,8 +131,7 @@ bool check_repacking() {
             const int64_t columns = 512, blocks = (rows + kRowBlock - 1) / kRowBlock;
             std::vector<uint8_t> stored(static_cast<size_t>(rows * columns / each.columns * each.bytes));
             for (uint8_t& byte : stored) byte = static_cast<uint8_t>((state = state * 1664525u + 1u) >> 25);
-            const int64_t room = blocks * (head_bytes(each.format) +
-                                           columns / kGroup * group_bytes(each.format));
+            const int64_t room = blocks * block_bytes(each.format, columns);
             std::vector<uint8_t> out(static_cast<size_t>(room));
             done += repack(each.kind, each.format, stored.data(), rows, columns, out.data());
         }

@@ -17,7 +17,7 @@ SHAPE = Shape(256, 256, 4, 2, 4, 2, 64, num_layers=2, vocabulary=512)
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"), [("Q4_K", WeightFormat.Q4A_G32), ("MXFP4", WeightFormat.MXFP4)]
+    ("kind", "expected"), [("Q4_K", WeightFormat.Q4K_G32), ("MXFP4", WeightFormat.MXFP4)]
 )
 def test_random_file_is_run_in_our_format_and_near_its_numbers(
     tmp_path: Path, kind: str, expected: WeightFormat

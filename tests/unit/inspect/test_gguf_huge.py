@@ -118,7 +118,7 @@ def test_split_set_of_a_hundred_gigabytes_is_understood_in_time(parts: list[Path
     assert report.is_runnable, report.problems
     assert report.file_bytes > 100e9
     assert report.num_shards == NUM_PARTS
-    assert report.stored_format is WeightFormat.Q4A_G32
+    assert report.stored_format is WeightFormat.Q4K_G32
 
 
 def test_its_vocabulary_is_not_kept_in_memory(parts: list[Path]) -> None:

@@ -281,7 +281,7 @@ def test_kinds_that_are_not_read_are_refused_with_what_to_fetch(tmp_path: Path, 
 
 def test_experts_of_several_kinds_have_one_format(tmp_path: Path) -> None:
     home = roles.common_home
-    assert home([GgufKind.Q4_K]) is WeightFormat.Q4A_G32
+    assert home([GgufKind.Q4_K]) is WeightFormat.Q4K_G32
     assert home([GgufKind.Q4_K, GgufKind.Q6_K]) is WeightFormat.Q8_G32
     assert home([GgufKind.F16, GgufKind.BF16]) is WeightFormat.F32
     assert home([GgufKind.Q5_0, GgufKind.Q8_0]) is WeightFormat.Q8_G32

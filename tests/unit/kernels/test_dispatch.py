@@ -18,7 +18,7 @@ from runtime.native.loader import load_native
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.blocks import SILU, ActivationKind
-from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, expert_layout, matrix_bytes
+from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, SPAN, expert_layout, matrix_bytes
 from tests.support.kernel_inputs import (
     native_kernels,
     random_matrix,
@@ -86,6 +86,7 @@ def test_extension_sizes_equal_the_layout() -> None:
     assert matrix_bytes(WeightFormat.Q6_G32, ROW_BLOCK, GROUP_SIZE) == module.Q6_GROUP_BYTES
     assert matrix_bytes(WeightFormat.Q3_G16, ROW_BLOCK, GROUP_SIZE) == module.Q3_GROUP_BYTES
     assert matrix_bytes(WeightFormat.Q2_G16, ROW_BLOCK, GROUP_SIZE) == module.Q2_GROUP_BYTES
+    assert matrix_bytes(WeightFormat.Q4K_G32, ROW_BLOCK, SPAN) == module.Q4K_SPAN_BYTES
     assert set(FORMAT_CODES) == set(WeightFormat)
     assert set(ACTIVATION_CODES) == set(ActivationKind)
 

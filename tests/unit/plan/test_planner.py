@@ -336,14 +336,18 @@ def test_plan_of_widened_weights_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kinds", "code"),
+    ("kinds", "home", "code"),
     [
-        (["Q8_0", "F16"], ReasonCode.ANSWERS_AS_PUBLISHED),
-        (["Q4_K", "Q6_K"], ReasonCode.BLOCKS_ARE_REPACKED),
+        (["Q8_0", "F16"], WeightFormat.Q8_G32, ReasonCode.ANSWERS_AS_PUBLISHED),
+        (["Q4_K", "F32"], WeightFormat.Q4K_G32, ReasonCode.ANSWERS_AS_PUBLISHED),
+        (["Q4_K", "Q8_0"], WeightFormat.Q8_G32, ReasonCode.BLOCKS_ARE_REPACKED),
+        (["Q4_K", "Q6_K"], WeightFormat.Q8_G32, ReasonCode.BLOCKS_ARE_REPACKED),
     ],
 )
-def test_plan_gguf_model_is_used_in_place(kinds: list[str], code: ReasonCode) -> None:
-    known = facts(MODEL, stored_format=WeightFormat.Q8_G32)
+def test_plan_gguf_model_is_used_in_place(
+    kinds: list[str], home: WeightFormat, code: ReasonCode
+) -> None:
+    known = facts(MODEL, stored_format=home)
     report = msgspec.structs.replace(known.report, gguf_kinds=kinds)
     (plan,) = plan_model(dataclasses.replace(known, report=report), HUGE, Budgets())
     assert (plan.needs_prepare, plan.store_folder) == (False, known.report.folder)
