@@ -4,27 +4,34 @@ Run by `make bench-gguf`; writes benchmarks/results/gguf.json. The file is a ran
 Qwen3-30B-A3B's layer shape in one type, read by both sides where it lies: ours by the program's own
 loading, slots and model code, the peer with the best of its settings. 200 tokens are decoded
 greedily on both sides; where they part first, the logits of both are held against those of the
-file's very numbers with activations as they are. `--quick` takes three pairs, `--only Q4_K` one
-type, and then nothing is written.
+file's very numbers with activations as they are. Then both have half of the file's size of memory,
+in the same control group, on the drives of `make bench-drive` (`gguf_drive.py`; root is needed).
+`--quick` takes three pairs, `--only Q4_K` one type, and then nothing is written; `--drive` measures
+under the limit alone and writes gguf-drive.json. A stopped run goes on, `--fresh` begins anew,
+`--most 1` measures one more part of it.
 """
 
 import argparse
+import contextlib
 import dataclasses
+import functools
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import gguf
+import gguf_drive
 import numpy as np
 import numpy.typing as npt
 import peer
 import reporting
 import torch
+from drive_kept import KeptCells, circumstances
+from drive_places import FAST, SLOW
 from kernels import Bench, Side, best_settings, line_of, paired_row
-from model_shapes import QWEN3_30B, Shape
+from model_shapes import QWEN3_30B
+from read_limit import ReadLimit
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -35,9 +42,11 @@ from runtime.inspect.gguf import roles  # noqa: E402
 from runtime.kernels.dispatch import choose_kernels, usable_cores  # noqa: E402
 from runtime.kernels.native import NativeKernels  # noqa: E402
 from runtime.kernels.reference import ReferenceKernels  # noqa: E402
+from runtime.protocol.values import WeightFormat  # noqa: E402
 from runtime.telemetry.recorder import Counters  # noqa: E402
 from tests.support.hand_made_plans import exact_plan  # noqa: E402
 
+KEPT = ROOT / "build" / "bench-gguf"
 TYPES = ("Q4_K", "MXFP4")
 TARGETS = {"decode": 1.15, "prompt of 512": 1.3}
 DECODED_TOKENS = 24
@@ -54,30 +63,16 @@ Row = dict[str, Any]
 Logits = npt.NDArray[np.float64]
 
 
-def add_vocabulary(shape: Shape) -> Any:  # noqa: ANN401 - gguf is untyped
-    """Return what writes a vocabulary of a shape's size: bytes, one merge, and words."""
-    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = iter(range(256, 512))
-    letters = [chr(byte if byte in shown else next(others)) for byte in range(256)]
-    words = [*letters, "ab", *(f"w{number}" for number in range(shape.vocabulary - 257))]
-
-    def add(writer: gguf.GGUFWriter) -> None:
-        writer.add_tokenizer_model("gpt2")
-        writer.add_tokenizer_pre("gpt-2")
-        writer.add_token_list(words)
-        writer.add_token_types([int(gguf.TokenType.NORMAL)] * len(words))
-        writer.add_token_merges(["a b"])
-        writer.add_eos_token_id(0)
-        writer.add_chat_template("{% for m in messages %}{{ m['content'] }}{% endfor %}")
-
-    return add
-
-
 class Ours:
     """Our side: a file that is loaded as the program loads it, with every expert in RAM."""
 
     def __init__(self, parts: LoadedParts) -> None:
         self._parts = parts
+
+    @property
+    def expert_format(self) -> WeightFormat:
+        """What the file's matrices have become."""
+        return self._parts.plan.expert_format
 
     def prompt(self, ids: list[int]) -> int:
         """Put a prompt through, from nothing; return the likeliest token."""
@@ -98,24 +93,45 @@ class Ours:
         return feed(self._parts, ids).double().numpy().copy()
 
 
-def type_rows(bench: Bench, side: Side, kind: str, threads: list[int]) -> Iterator[Row]:
-    """Measure one type, and compare what is said."""
-    shape = QWEN3_30B
+def written(kind: str) -> Path:
+    """Return a random file of a type, which stands until the result is written."""
+    path = KEPT / f"{kind}.gguf"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        vocabulary = gguf_drive.add_vocabulary(QWEN3_30B)
+        peer.write_model(part, QWEN3_30B, kind, EMBEDDING_SCALE, vocabulary)
+        part.replace(path)
+    return path
+
+
+@contextlib.contextmanager
+def both(side: Side, kind: str) -> Iterator[tuple[Ours, peer.PeerProcess, Path]]:
+    """Yield our side with a file loaded, the peer, and the file."""
+    path = written(kind)
+    with (
+        peer.PeerProcess(peer.environment(side.flavour)) as process,
+        loaded(exact_plan(path, context_tokens=CONTEXT_TOKENS), Counters()) as parts,
+    ):
+        yield Ours(parts), process, path
+
+
+def speed_rows(bench: Bench, side: Side, kind: str, threads: int) -> Iterator[Row]:
+    """Measure one type with some threads."""
     random = np.random.default_rng(0)
-    ids = random.integers(0, shape.vocabulary, PROMPT_TOKENS).tolist()
-    with tempfile.TemporaryDirectory(prefix="larder-bench-") as folder:
-        path = Path(folder) / "random.gguf"
-        peer.write_model(path, shape, kind, EMBEDDING_SCALE, add_vocabulary(shape))
-        with (
-            peer.PeerProcess(peer.environment(side.flavour)) as process,
-            loaded(exact_plan(path, context_tokens=CONTEXT_TOKENS), Counters()) as parts,
-        ):
-            ours = Ours(parts)
-            formats = f"{parts.plan.expert_format} from {kind}"
-            for number in threads:
-                bench.use(side.instruction_set, number)
-                yield from _speed(bench, ours, process, path, number, ids, formats)
-            yield from _parting(ours, process, path, kind)
+    ids = random.integers(0, QWEN3_30B.vocabulary, PROMPT_TOKENS).tolist()
+    with both(side, kind) as (ours, process, path):
+        bench.use(side.instruction_set, threads)
+        yield from _speed(
+            bench, ours, process, path, threads, ids, f"{ours.expert_format} from {kind}"
+        )
+
+
+def said_rows(bench: Bench, side: Side, kind: str) -> Iterator[Row]:
+    """Compare what is said."""
+    with both(side, kind) as (ours, process, path):
+        bench.use(side.instruction_set, usable_cores())
+        yield from _parting(ours, process, path, kind)
 
 
 def _speed(
@@ -139,11 +155,15 @@ def _speed(
         mine, theirs, tokens = works[work]
         settings = best_settings(process, path, threads, theirs)
         process.load(path, settings)
-        row = paired_row(bench, f"{work}, tokens/s, {formats}, {threads} thread(s)",
-                         mine, theirs, least)  # fmt: skip
+        limit = ReadLimit(threads)
+        what = f"{work}, tokens/s, {formats}, {threads} thread(s)"
+        row = paired_row(bench, what, mine, theirs, least, limit.measure)
         row["ours"] = round(row["ours"] * tokens, 1)
         row["peer"] = round(row["peer"] * tokens, 1)
         row["peer_settings"] = str(settings)
+        if work == "decode":
+            used = QWEN3_30B.token_bytes(ours.expert_format)
+            row["limit_share"] = limit.share(row["ours"] * used)
         yield row
 
 
@@ -187,37 +207,77 @@ def _error(found: Logits, exact: Logits) -> float:
     return float(np.sqrt(np.mean((found - exact) ** 2)) / exact.std())
 
 
+def cells(
+    bench: Bench, side: Side, wishes: argparse.Namespace
+) -> Iterator[tuple[str, Callable[[], Iterator[Row]]]]:
+    """Yield what is measured in one go, by name."""
+    threads = sorted({1, usable_cores()})
+    for kind in [wishes.only] if wishes.only else TYPES:
+        if not wishes.drive:
+            for number in threads:
+                cell = f"{kind}, {number} thread(s)"
+                yield cell, functools.partial(speed_rows, bench, side, kind, number)
+            yield f"{kind}, logits", functools.partial(said_rows, bench, side, kind)
+        for place in (FAST, SLOW):
+            yield f"{kind}, {place}", functools.partial(gguf_drive.limited_rows, kind, place)
+
+
 def main() -> None:
     """Measure, print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="three pairs instead of five")
     parser.add_argument("--only", choices=TYPES, help="one type, and nothing is written")
-    options = parser.parse_args()
+    parser.add_argument("--drive", action="store_true", help="under a limit of memory alone")
+    parser.add_argument("--fresh", action="store_true", help="do not go on with a stopped run")
+    parser.add_argument("--most", type=int, default=99, help="stop after so many more cells")
+    wishes = parser.parse_args()
     kernels = choose_kernels()
     if not isinstance(kernels, NativeKernels):
         sys.exit("the native extension is not built: there is nothing to compare")
     torch.set_num_threads(1)
-    bench = Bench(kernels, 3 if options.quick else 5)
+    bench = Bench(kernels, 3 if wishes.quick else 5)
     side = Side("avx2", "avx2")
     if not kernels.module.select_instruction_set(side.instruction_set):
         side = Side(kernels.module.instruction_set(), "native")
-    threads = sorted({1, usable_cores()})
+    name = "gguf-drive" if wishes.drive else "gguf"
+    path = KEPT / f"{name}.json"
+    if wishes.fresh:
+        path.unlink(missing_ok=True)
+    kept = KeptCells(path, {"quick": wishes.quick} | circumstances())
     rows: list[Row] = []
-    for kind in [options.only] if options.only else TYPES:
-        for row in type_rows(bench, side, kind, threads):
-            print(line_of(row), flush=True)
-            rows.append(row)
-    if options.only:
+    refused = []
+    num_measured = 0
+    for cell, measure in cells(bench, side, wishes):
+        found = kept.rows(cell)
+        if found is None:
+            if wishes.most <= num_measured:
+                return
+            num_measured += 1
+            try:
+                found = list(measure())
+            except OSError as error:
+                refused.append(f"{cell}: {error}")
+                print(f"left out: {refused[-1]}", flush=True)
+                continue
+            kept.keep(cell, found)
+        for line in found:
+            print(line_of(line), flush=True)
+        rows += found
+    if wishes.only:
         return
-    path = reporting.write_result(
-        "gguf",
+    result = reporting.write_result(
+        name,
         rows,
         load_averages=reporting.load_averages(),
-        num_pairs=bench.num_pairs,
+        num_pairs=gguf_drive.NUM_PAIRS if wishes.drive else bench.num_pairs,
         peer=peer.PACKAGE,
         side=dataclasses.asdict(side),
+        refused=refused,
     )
-    print(f"written: {path.name}")
+    kept.forget()
+    for kind in TYPES:
+        (KEPT / f"{kind}.gguf").unlink(missing_ok=True)
+    print(f"written: {result.name}")
 
 
 if __name__ == "__main__":

@@ -26,11 +26,11 @@ import peer
 import reporting
 import torch
 from model_shapes import QWEN3_30B, SHAPES, RandomModel, Shape, huge_room, random_record
+from read_limit import ReadLimit, plain_read
 
 from runtime.kernels.dispatch import choose_kernels, usable_cores
 from runtime.kernels.matrix import Slot
 from runtime.kernels.native import NativeKernels
-from runtime.native.loader import read_bandwidth
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import expert_layout
 
@@ -43,8 +43,6 @@ FORMATS = {
 """The peer's types, and ours of the same bits."""
 DECODED_TOKENS = 24
 SMALL_SET_BYTES = 10 << 20
-CHUNKS_BYTES = (1 << 18, 1 << 20, 1 << 22, 1 << 30)
-"""Of the plain read loops: how much of the memory a thread takes at a time."""
 Row = dict[str, Any]
 Bytes = npt.NDArray[np.uint8]
 
@@ -75,14 +73,6 @@ def seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-def plain_read(parts: Iterator[Bytes], threads: int) -> float:
-    """Return the rate of the best of several plain read loops, each over memory of its own."""
-    return max(
-        read_bandwidth(part.ctypes.data, part.size, threads, chunk) or 0.0
-        for chunk, part in zip(CHUNKS_BYTES, parts, strict=False)
-    )
 
 
 def gemv_rows(bench: Bench, weight_format: WeightFormat, threads: int, name: str) -> list[Row]:
@@ -148,11 +138,19 @@ def best_settings(
 
 
 def paired_row(
-    bench: Bench, what: str, ours: Callable[[], object], theirs: Callable[[], float], least: float
+    bench: Bench,
+    what: str,
+    ours: Callable[[], object],
+    theirs: Callable[[], float],
+    least: float,
+    between: Callable[[], object] = lambda: None,
 ) -> Row:
     """Run both sides in turn; ``theirs`` returns its own seconds. Rates are calls per second."""
     ours(), theirs()
-    pairs = [(seconds(ours), theirs()) for _ in range(bench.num_pairs)]
+    pairs = []
+    for _ in range(bench.num_pairs):
+        pairs.append((seconds(ours), theirs()))
+        between()
     ratio = statistics.median(theirs_s / ours_s for ours_s, theirs_s in pairs)
     return reporting.row(
         what=what,
@@ -200,10 +198,14 @@ def model_rows(
                     sets = f"{side.instruction_set} / peer {side.flavour}"
                     formats = f"{FORMATS[kind]} / {kind}"
                     what = f"{name}, {work}, tokens/s, {formats}, {threads} thread(s), {sets}"
-                    row = paired_row(bench, what, ours, theirs, least)
+                    limit = ReadLimit(threads)
+                    row = paired_row(bench, what, ours, theirs, least, limit.measure)
                     row["ours"] = round(row["ours"] * tokens, 1)
                     row["peer"] = round(row["peer"] * tokens, 1)
                     row["peer_settings"] = str(settings)
+                    if work == "decode":
+                        used = shape.token_bytes(FORMATS[kind])
+                        row["limit_share"] = limit.share(row["ours"] * used)
                     yield row
 
 
@@ -247,9 +249,8 @@ def line_of(row: Row) -> str:
     ratio = "" if row["ratio"] is None else f"  ratio {row['ratio']:5.2f}"
     share = "" if row["limit_share"] is None else f"  {row['limit_share']:.0%}"
     verdict = "reached" if row["is_reached"] else "MISSED"
-    return (
-        f"{row['what']:<88} {row['ours']:8.1f}{beside}{ratio}{share}  ({row['target']}: {verdict})"
-    )
+    judged = "" if row["is_reached"] is None else f"  ({row['target']}: {verdict})"
+    return f"{row['what']:<88} {row['ours']:8.1f}{beside}{ratio}{share}{judged}"
 
 
 def main() -> None:

@@ -65,6 +65,18 @@ class Shape:
         assert not reader.problems, reader.problems
         return spec
 
+    def token_bytes(self, weight_format: WeightFormat) -> int:
+        """Return what one token reads of weights: matrices in a format, routers in f32."""
+        queries, keys = self.num_heads * self.head_dim, self.num_kv_heads * self.head_dim
+        expert = expert_layout(weight_format, self.hidden, self.width).parts.values()
+        sizes = [(queries, self.hidden), (keys, self.hidden), (keys, self.hidden)]
+        layer = sum(matrix_bytes(weight_format, *size) for size in sizes)
+        layer += matrix_bytes(weight_format, self.hidden, queries)
+        layer += matrix_bytes(WeightFormat.F32, self.num_experts, self.hidden)
+        layer += self.top_k * sum(part.num_bytes for part in expert)
+        head = matrix_bytes(weight_format, self.vocabulary, self.hidden)
+        return self.num_layers * layer + head
+
 
 QWEN3_30B = Shape(2048, 768, 128, 8, 32, 4, 128)
 SHAPES = {

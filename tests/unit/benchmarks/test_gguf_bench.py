@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import peer
 import pytest
-from bench_gguf import Ours, add_vocabulary, exact_logits
+from bench_gguf import Ours, exact_logits
+from gguf_drive import add_vocabulary
 from model_shapes import Shape
 
 from benchmarks.calibrated.feeding import loaded
@@ -31,5 +32,6 @@ def test_random_file_is_run_in_our_format_and_near_its_numbers(
         assert ours.greedy(6, 5) == said
         assert ours.prompt([5, *said[:-1]]) == said[-1]
         found = ours.logits([5, *said])
+    assert ours.expert_format is expected
     exact = exact_logits(path, [5, *said])
     assert np.sqrt(np.mean((found - exact) ** 2)) < 0.1 * exact.std()
