@@ -326,7 +326,7 @@ REASON_TEMPLATES: Mapping[ReasonCode, str] = MappingProxyType(
         ),
         ReasonCode.KV_IN_RAM: (
             "The conversation's memory of {num_layers} of {num_all_layers} layers ({kv_bytes}) lies"
-            " in RAM: in its place {device} holds experts, which saves more time."
+            " in RAM; {device} holds instead what saves more time there."
         ),
         ReasonCode.VRAM_TOO_SMALL: (
             "{device} is not used: the part that every token uses needs {needed_bytes} there, and"
