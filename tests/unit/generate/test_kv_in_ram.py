@@ -17,16 +17,21 @@ from runtime.generate.kv_cache import KvCache
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.kernels.reference import ReferenceKernels
 from runtime.memory.ledger import Ledger
+from runtime.plan.planner import plan_model
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.machine import DeviceReport, Measured
 from runtime.protocol.plan import MemoryPart
+from runtime.protocol.values import Budgets
 from runtime.spec.footprint import KV_PAGE_TOKENS, kv_layer_bytes
 from tests.support.engine_runs import answer, ignore_load_progress, user
 from tests.support.hand_made_plans import device_plan, exact_plan
+from tests.support.plan_cases import GIB, facts_of, machine
 from tests.support.tiny_checkpoints import tiny_checkpoint
 from tests.unit.generate.conftest import OpenEngine
 from tests.unit.generate.test_kv_cache import SPEC
 from tests.unit.generate.test_placing import Replies
 
+CANCEL = CancelToken()
 QUESTION = [user("What is the capital of France?")]
 CONTEXT_TOKENS = 3 * KV_PAGE_TOKENS
 SIZES = kv_layer_bytes(SPEC, CONTEXT_TOKENS)
@@ -182,3 +187,44 @@ def test_kv_move_without_a_device_is_none() -> None:
 
     assert cache.ram_layers == ()
     cache.close()
+
+
+@pytest.mark.parametrize("name", ["gpt_oss", "qwen3_moe"])
+def test_plan_with_keys_and_values_in_ram_is_loaded_as_it_says(
+    tiny_root: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The planner's own split, of a card whose budget holds no context, in every byte."""
+
+    def open_torch(device: str, budget_bytes: int) -> Device:
+        return TorchDevice(device, budget_bytes, torch.device("cpu"))
+
+    monkeypatch.setattr("runtime.generate.plan_terms.open_device", open_torch)
+    known = facts_of(tiny_checkpoint(tiny_root, name))
+    card = DeviceReport(
+        device="cuda:0",
+        name="Some Card",
+        total_bytes=GIB,
+        free_bytes=GIB,
+        read_bytes_per_s=Measured(value=400e9, method="measured"),
+        is_used=True,
+    )
+    pc = machine(devices=(card,))
+    least = plan_model(known, pc, Budgets(), 256)[0].min_vram_bytes
+    plan = plan_model(known, pc, Budgets(vram_bytes={"cuda:0": least}), 256)[0]
+    assert len(plan.ram_kv_layers) == known.spec.num_layers
+    engines = [TieredEngine(ReferenceKernels()) for _ in range(2)]
+    engines[0].load(plan_model(known, machine(), Budgets(), 256)[0], ignore_load_progress, CANCEL)
+    engines[1].load(plan, ignore_load_progress, CANCEL)
+
+    sample = engines[1].sample(0.1)
+    alone, split = (answer(engine, QUESTION).token_ids for engine in engines)
+
+    assert split == alone
+    for told, parts in (
+        (sample.ram_by_kind, plan.ram_parts),
+        (sample.vram_by_kind, plan.vram_parts),
+    ):
+        held = {kind: size for kind, size in told.items() if size}
+        assert held == {kind.value: size for kind, size in parts.items() if size}
+    for engine in engines:
+        engine.close()
