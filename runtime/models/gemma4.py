@@ -1,12 +1,13 @@
 """Gemma 4: norms before and after each block, a dense block and routed experts side by side."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import torch
 
 from runtime.kernels.kv import KvPages
 from runtime.models.attention import attention_block
-from runtime.models.base import AttentionBlock, Parts
+from runtime.models.base import AttentionBlock, FixedRunner, Parts
 from runtime.models.decoder import Decoder, decoder_ends
 from runtime.models.moe import DenseBlock, MoeBlock, Router, gated_matrices
 from runtime.models.norms import Norm, norm
@@ -30,10 +31,16 @@ class Experts:
     after_dense_norm: Norm
     """Of what the dense block beside them gives."""
 
-    def __call__(self, x: torch.Tensor, dense: torch.Tensor) -> torch.Tensor:
-        """Return what both blocks give together for rows ``x`` of the stream."""
+    def fixed(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return ids and weights of the experts that rows of the stream choose, and their input."""
         ids, weights = self.router(self.router_norm(x))
-        routed = self.block.routed(self.norm(x), ids, weights)
+        return ids, weights, self.norm(x)
+
+    def rest(
+        self, dense: torch.Tensor, ids: torch.Tensor, weights: torch.Tensor, rows: torch.Tensor
+    ) -> torch.Tensor:
+        """Return what both blocks give together."""
+        routed = self.block.routed(rows, ids, weights)
         return self.after_dense_norm(dense) + self.after_norm(routed)
 
 
@@ -49,17 +56,27 @@ class Gemma4Layer:
     experts: Experts | None
     after_feed_forward_norm: Norm
     scalar: torch.Tensor
+    index: int
+    runner: FixedRunner | None = None
 
     def __call__(self, x: torch.Tensor, start_position: int, pages: KvPages) -> torch.Tensor:
-        """Return the stream after this layer, which is ``x`` itself."""
-        given = self.attention(self.attention_norm(x), start_position, pages)
-        x += self.after_attention_norm(given)
-        given = self.dense(self.feed_forward_norm(x))
+        """Return the stream after this layer, which may be ``x`` itself."""
+        done = None
+        if self.runner is not None:
+            done = self.runner.run(self.index, self.fixed, x, start_position, pages)
+        x, (given, *chosen) = done or (x, self.fixed(x, start_position, pages))
         if self.experts is not None:
-            given = self.experts(x, given)
+            given = self.experts.rest(given, *chosen)
         x += self.after_feed_forward_norm(given)
         x *= self.scalar
         return x
+
+    def fixed(self, x: torch.Tensor, start_position: int, pages: KvPages) -> Sequence[torch.Tensor]:
+        """Compute up to the choice of experts; return the dense block's output and the choice."""
+        given = self.attention(self.attention_norm(x), start_position, pages)
+        x += self.after_attention_norm(given)
+        given = self.dense(self.feed_forward_norm(x))
+        return (given,) if self.experts is None else (given, *self.experts.fixed(x))
 
 
 def _layer(parts: Parts, index: int) -> Gemma4Layer:
@@ -73,6 +90,8 @@ def _layer(parts: Parts, index: int) -> Gemma4Layer:
         _experts(parts, index, prefix) if parts.spec.num_experts else None,
         norm(parts, f"{prefix}.post_feedforward_layernorm"),
         parts.weights.vector(f"{prefix}.layer_scalar"),
+        index,
+        parts.runner,
     )
 
 

@@ -21,7 +21,7 @@ from tests.unit.generate.test_placing import Replies
 
 QUESTION = [user("What is the capital of France?")]
 LONG = SamplingSettings(temperature=0.0, max_tokens=40)
-FAMILIES = ["qwen2_moe", "qwen3_moe", "gpt_oss", "deepseek_v2", "glm4_moe"]
+FAMILIES = ["qwen2_moe", "qwen3_moe", "gpt_oss", "deepseek_v2", "glm4_moe", "gemma4_text"]
 REFERENCE = ReferenceKernels()
 
 
