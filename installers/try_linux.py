@@ -168,6 +168,10 @@ class Trial:
     def mounted_image(self) -> dict[str, object]:
         """Start the AppImage where users may mount: nothing is unpacked, and no mount is left."""
         self._install("fuse3")
+        table = self.root / "etc" / "mtab"
+        if not table.exists():
+            # What starts a system makes it; fusermount3 reads it.
+            table.symlink_to("../proc/self/mounts")
         before = self._files()
         command, downloads = self._download(HOMES[0])
         found = self._chat(command, HOMES[0], is_read_only=True, has_fuse=True)
@@ -304,8 +308,9 @@ class Trial:
             enter += [f"--userspec={_USER_ID}:{_USER_ID}"]
         told = [f"{name}={value}" for name, value in variables.items()]
         program = shlex.join([*enter, root, "env", "-i", *told, *command])
-        # A mount of the program's own goes a moment after it.
-        look = f"ls -d {shlex.quote(root)}/tmp/.mount_* >/dev/null 2>&1"
+        # A mount of the program's own goes a moment after it. Only its name may be looked at: what
+        # a user mounts is closed to root.
+        look = f"ls -A {shlex.quote(root)}/tmp | grep -q '^[.]mount_'"
         gone = f"for i in $(seq 300); do {look} || break; sleep 0.1; done"
         after = f"{program} || status=$?; {gone}; exit ${{status:-0}}"
         lines = "\n".join(["set -e", *(shlex.join(words) for words in mounts), after])

@@ -307,6 +307,8 @@ static int mount_image(const Payload *payload, char *place) {
   const char *top = getenv("XDG_RUNTIME_DIR");
   if (!top || top[0] != '/' || access(top, W_OK | X_OK) != 0) top = "/tmp";
   snprintf(place, PATH_MAX, "%s/.mount_larderXXXXXX", top);
+  // Without the table of mounts fusermount3 mounts for a user and cannot unmount afterwards.
+  if (geteuid() != 0 && access("/etc/mtab", R_OK) != 0) return 0;
   if (access("/dev/fuse", R_OK | W_OK) != 0 || !mkdtemp(place)) return 0;
   int ready[2], alive[2];
   if (pipe2(ready, O_CLOEXEC) != 0 || pipe(alive) != 0) return rmdir(place), 0;
