@@ -3,7 +3,14 @@
 from pathlib import Path
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QComboBox, QDoubleSpinBox, QFileDialog, QHBoxLayout
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QSizePolicy,
+)
 
 from app.state.load_flow import MixOrder
 from app.state.mix_range import MixRange
@@ -28,27 +35,30 @@ class MixCard(Card):
         self.amount.setSuffix(" GiB")
         self.amount.setAccessibleName(MixWords.SIZE)
         self.amount.valueChanged.connect(self._show_bits)
-        self._bits = label("", "dim")
+        self._bits = label("", "dim", is_wrapping=True)
         self.text = QComboBox()
         self.text.setAccessibleName(MixWords.TEXT)
+        # The name of a person's file may be long.
+        self.text.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.text.addItem(MixWords.OURS, "")
         self.text.addItem(MixWords.YOURS, None)
         self.text.activated.connect(self._on_text_chosen)
         self.order = button(MixWords.ORDER)
         self.order.clicked.connect(self._on_ordered)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        for widget in (label(MixWords.SIZE), self.amount, self._bits):
-            row.addWidget(widget)
-        row.addStretch(1)
-        texts = QHBoxLayout()
-        texts.setSpacing(8)
-        texts.addWidget(label(MixWords.TEXT))
-        texts.addWidget(self.text)
-        texts.addStretch(1)
-        texts.addWidget(self.order)
-        self.body.addLayout(row)
-        self.body.addLayout(texts)
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(10)
+        grid.setColumnStretch(0, 2)
+        grid.setColumnStretch(2, 3)
+        grid.addWidget(label(MixWords.SIZE, is_wrapping=True), 0, 0)
+        grid.addWidget(self.amount, 0, 1)
+        grid.addWidget(self._bits, 0, 2)
+        grid.addWidget(label(MixWords.TEXT, is_wrapping=True), 1, 0)
+        grid.addWidget(self.text, 1, 1, 1, 2)
+        foot = QHBoxLayout()
+        foot.addStretch(1)
+        foot.addWidget(self.order)
+        self.body.addLayout(grid)
+        self.body.addLayout(foot)
 
     def show_range(self, sizes: MixRange | None, *, is_busy: bool) -> None:
         """Show the sizes of another model, with the best chosen; hidden where there are none."""
