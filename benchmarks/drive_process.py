@@ -32,6 +32,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from runtime.generate.kv_cache import KvCache  # noqa: E402
+from runtime.generate.long_prompts import MAX_CHUNK_TOKENS  # noqa: E402
 from runtime.kernels.dispatch import choose_kernels  # noqa: E402
 from runtime.kernels.formats import pack  # noqa: E402
 from runtime.kernels.matrix import Matrix, Slot  # noqa: E402
@@ -45,7 +46,6 @@ from runtime.residency.experts import ExpertCache  # noqa: E402
 from runtime.residency.shape import CacheShape  # noqa: E402
 from runtime.residency.trial import HintMode  # noqa: E402
 from runtime.spec.footprint import (  # noqa: E402
-    PREFILL_CHUNK_TOKENS,
     ram_slots_within,
     staging_slots,
     work_bytes,
@@ -180,7 +180,7 @@ class Ours:
         build_model(spec, kernels, weights, _NoExperts(self.store), context_tokens)
         self.dense_bytes = weights.num_bytes
         held = psutil.Process().memory_full_info().uss
-        work = work_bytes(spec, context_tokens, PREFILL_CHUNK_TOKENS) if is_prompt else 0
+        work = work_bytes(spec, context_tokens, MAX_CHUNK_TOKENS) if is_prompt else 0
         room = limit_bytes - held - SPARE_BYTES - work
         num_layers, num_staging = shape.num_layers, staging_slots(spec)
         num_slots = ram_slots_within(spec, self.record_bytes, room)
@@ -206,7 +206,7 @@ class Ours:
     def prompt(self, ids: Sequence[int]) -> dict[str, Any]:
         """Put a prompt through the model, from an empty cache of keys and values."""
         self._kv.truncate(0)
-        size = PREFILL_CHUNK_TOKENS
+        size = MAX_CHUNK_TOKENS
         chunks = [list(ids[first : first + size]) for first in range(0, len(ids), size)]
         return self._put(chunks, is_prompt=True) | {"chunk_tokens": size}
 

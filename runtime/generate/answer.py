@@ -11,6 +11,7 @@ from runtime.engine.base import CancelToken, EngineEvent
 from runtime.errors import CancelledError
 from runtime.generate.card_guard import CardGuard
 from runtime.generate.loading import LoadedParts
+from runtime.generate.long_prompts import room_for_prompt
 from runtime.generate.sampling import RepetitionPenalty, choose_token
 from runtime.generate.statistics import AnswerMeter, ThinkingTime
 from runtime.generate.stopping import StopFilter
@@ -103,14 +104,15 @@ class Answer:
             new_ids = prompt_ids[self._reused_tokens :]
             logits = torch.empty(0)
             done = 0
-            while done < len(new_ids):
-                self._begin_step()
-                chunk = new_ids[done : done + self._parts.home.chunk_tokens]
-                done += len(chunk)
-                logits = self._prefill(chunk, is_last=done == len(new_ids))
-                yield PrefillProgressed(
-                    request_id=request_id, done_tokens=done, total_tokens=len(new_ids)
-                )
+            with room_for_prompt(self._parts, len(new_ids)):
+                while done < len(new_ids):
+                    self._begin_step()
+                    chunk = new_ids[done : done + self._parts.home.chunk_tokens]
+                    done += len(chunk)
+                    logits = self._prefill(chunk, is_last=done == len(new_ids))
+                    yield PrefillProgressed(
+                        request_id=request_id, done_tokens=done, total_tokens=len(new_ids)
+                    )
             reason = None
             while True:
                 token_id, reason = self._choose(logits)

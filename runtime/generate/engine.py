@@ -19,6 +19,7 @@ from runtime.generate.last_use import LastUses
 from runtime.generate.learning import learn_of_devices
 from runtime.generate.limits import rate_limits
 from runtime.generate.loading import LoadedParts, Tools, load_parts
+from runtime.generate.long_prompts import end_loan
 from runtime.generate.notes import (
     budget_note,
     card_full_note,
@@ -240,6 +241,7 @@ class TieredEngine:
         """Place the loaded model as another plan says."""
         parts, model = self._loaded(), self._model
         assert model is not None, "parts come with a model"
+        end_loan(parts)
         check_placement(parts, plan)
         before, before_bytes = parts.plan, parts.ledger.limit_bytes
         place(parts, plan, self._kernels, self._counters)

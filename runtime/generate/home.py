@@ -48,6 +48,7 @@ class Home:
         self._context_tokens = context_tokens
         self._resources = contextlib.ExitStack()
         self._chunk_tokens = 0
+        self._usual_chunk_tokens = 0
         self.graphs: LayerGraphs | None = None
         """Recordings of what every token computes alike, where the device has such."""
         with contextlib.ExitStack() as stack:
@@ -78,7 +79,18 @@ class Home:
         self._take(ledger, work_bytes(spec, context_tokens, chunk_tokens))
         if self.device is not None:
             self._take(self._ledger, host_work_bytes(spec, chunk_tokens))
+        self._chunk_tokens = self._usual_chunk_tokens = chunk_tokens
+
+    def widen(self, chunk_tokens: int) -> None:
+        """Take work buffers in RAM for more prompt tokens at once; raises like ``Ledger.take``."""
+        self.narrow()
+        self._ledger.take(MemoryPart.WORK, self._more_bytes(chunk_tokens))
         self._chunk_tokens = chunk_tokens
+
+    def narrow(self) -> None:
+        """Compute as many prompt tokens at once as usual; what was taken for more is free again."""
+        self._ledger.give_back(MemoryPart.WORK, self._more_bytes(self._chunk_tokens))
+        self._chunk_tokens = self._usual_chunk_tokens
 
     def read(self, progress: ReadProgress) -> None:
         """Read the dense part."""
@@ -114,7 +126,16 @@ class Home:
 
     def close(self) -> None:
         """Give everything back; may be called twice."""
+        self.narrow()
         self._resources.close()
+
+    def _more_bytes(self, chunk_tokens: int) -> int:
+        """Return what work takes more than usually with so many tokens at once."""
+        if chunk_tokens == self._usual_chunk_tokens:
+            return 0
+        spec, context_tokens = self._spec, self._context_tokens
+        usual_bytes = work_bytes(spec, context_tokens, self._usual_chunk_tokens)
+        return work_bytes(spec, context_tokens, chunk_tokens) - usual_bytes
 
     def _take(self, ledger: Ledger, num_bytes: int) -> None:
         ledger.take(MemoryPart.WORK, num_bytes)

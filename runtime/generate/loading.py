@@ -72,6 +72,8 @@ class LoadedParts:
     resources: contextlib.ExitStack
     link_bytes_before: int = 0
     """Copied to devices that were used before."""
+    lent_slots: int = 0
+    """Expert slots that gave way to the work of a long prompt (``long_prompts``)."""
 
     @property
     def kv(self) -> KvCache:

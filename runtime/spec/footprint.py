@@ -14,7 +14,10 @@ from runtime.spec.tensors import PAGE_BYTES, PART_ALIGN_BYTES, ExpertLayout, Ten
 KV_PAGE_TOKENS = 64
 """Positions whose keys and values one KV page holds."""
 PREFILL_CHUNK_TOKENS = 256
-"""Most prompt tokens that go through the layers together."""
+"""Most prompt tokens that go through the layers together, as plans reckon with them.
+
+Those of a model that is larger than its RAM may borrow more room (``generate.long_prompts``).
+"""
 
 STAGING_BYTES = 8 * 1024 * 1024
 """RAM through which the dense part travels to a device, piece by piece."""
@@ -127,12 +130,17 @@ def host_work_bytes(spec: ModelSpec, chunk_tokens: int) -> int:
     return STAGING_BYTES + _whole_pages(_F32_BYTES * chunk_tokens * per_token)
 
 
-def prefill_chunk_tokens(spec: ModelSpec, context_tokens: int, room_bytes: int) -> int:
+def prefill_chunk_tokens(
+    spec: ModelSpec,
+    context_tokens: int,
+    room_bytes: int,
+    most_tokens: int = PREFILL_CHUNK_TOKENS,
+) -> int:
     """Return how many prompt tokens to compute together so that the work fits into the room.
 
     At least 1, even if that does not fit.
     """
-    candidates = range(1, min(PREFILL_CHUNK_TOKENS, context_tokens) + 1)
+    candidates = range(1, min(most_tokens, context_tokens) + 1)
     num_fitting = bisect.bisect_right(
         candidates, room_bytes, key=lambda tokens: work_bytes(spec, context_tokens, tokens)
     )

@@ -1,0 +1,93 @@
+"""Long prompts of models larger than their RAM: more tokens at once, in the room of some experts.
+
+A prompt needs nearly all experts of every layer, and those that are absent are read once for each
+chunk. A chunk of more tokens needs larger work buffers. While such a prompt is computed some expert
+slots give way to them::
+
+    usual      | dense | experts in slots               | KV | work |
+    a prompt   | dense | experts in slots        | KV | larger work |
+"""
+
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Iterator
+
+from runtime.errors import LarderError
+from runtime.generate.loading import LoadedParts
+from runtime.policy.split import even_split
+from runtime.spec.footprint import prefill_chunk_tokens, work_bytes
+
+_LOG = logging.getLogger(__name__)
+MAX_CHUNK_TOKENS = 2048
+"""Most prompt tokens that go through the layers together where experts are read for them."""
+GIVEN_SHARE = 4
+"""At most one slot in so many gives way."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Loan:
+    """What a prompt takes: so many tokens at once, for which so many slots give way."""
+
+    chunk_tokens: int
+    num_slots: int
+
+
+@contextlib.contextmanager
+def room_for_prompt(parts: LoadedParts, num_tokens: int) -> Iterator[None]:
+    """Let a prompt of so many new tokens go through in larger chunks, where that saves reads.
+
+    The slots are there again afterwards, or after ``end_loan``; begins and ends between two steps.
+    """
+    loan = loan_for(parts, num_tokens)
+    try:
+        if loan is not None:
+            _resize(parts, sum(parts.experts.slots_per_layer) - loan.num_slots)
+            parts.lent_slots = loan.num_slots
+            parts.home.widen(loan.chunk_tokens)
+        yield
+    finally:
+        end_loan(parts)
+
+
+def end_loan(parts: LoadedParts) -> None:
+    """Give what a prompt was lent back to the experts, which are read again in the background."""
+    parts.home.narrow()
+    num_slots, parts.lent_slots = parts.lent_slots, 0
+    if not num_slots:
+        return
+    try:
+        _resize(parts, sum(parts.experts.slots_per_layer) + num_slots)
+    except LarderError as error:
+        # The answer goes on with fewer experts in RAM.
+        _LOG.warning("%d slots that a prompt was lent did not come back: %s", num_slots, error)
+
+
+def loan_for(parts: LoadedParts, num_tokens: int) -> Loan | None:
+    """Return what a prompt would gain from, None if it is as well off without."""
+    spec, home, experts = parts.spec, parts.home, parts.experts
+    usual = home.chunk_tokens
+    num_all = len(spec.moe_layers) * spec.num_experts
+    num_here = sum(experts.slots_per_layer)
+    if home.device is not None or num_tokens <= usual or num_here >= num_all:
+        return None
+    context_tokens, record_bytes = parts.kv.context_tokens, experts.layout.record_bytes
+    held_bytes = work_bytes(spec, context_tokens, usual)
+    free_bytes = parts.ledger.free_bytes
+    room_bytes = held_bytes + free_bytes + num_here // GIVEN_SHARE * record_bytes
+    most = min(num_tokens, MAX_CHUNK_TOKENS)
+    num_chunks = -(-num_tokens // prefill_chunk_tokens(spec, context_tokens, room_bytes, most))
+    chunk_tokens = -(-num_tokens // num_chunks)
+    more_bytes = work_bytes(spec, context_tokens, chunk_tokens) - held_bytes - free_bytes
+    num_slots = max(0, -(-more_bytes // record_bytes))
+    num_saved = (-(-num_tokens // usual) - num_chunks) * (num_all - num_here)
+    # Who gives way is read for each chunk, and once more afterwards.
+    if num_saved <= num_slots * (num_chunks + 1):
+        return None
+    return Loan(chunk_tokens, num_slots)
+
+
+def _resize(parts: LoadedParts, num_slots: int) -> None:
+    spec = parts.spec
+    slots = even_split(len(spec.moe_layers), num_slots, spec.num_experts)
+    parts.experts.resize(slots, parts.ledger.limit_bytes)
