@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+from priority import first_in_scheduler
 from reporting import load_averages, row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,9 +58,10 @@ def main() -> None:
     for name, share in SHARES.items():
         plan = plan_of(share)
         turns: dict[str, list[Turn]] = {policy: [] for policy in POLICIES}
-        for _ in range(NUM_ROUNDS):
-            for policy in POLICIES:
-                turns[policy].append(measure(plan, policy))
+        with first_in_scheduler() as is_first:
+            for _ in range(NUM_ROUNDS):
+                for policy in POLICIES:
+                    turns[policy].append(measure(plan, policy))
         for policy, found in turns.items():
             rate = statistics.median(turn.tokens_per_s for turn in found)
             hits = statistics.median(turn.hit_ratio for turn in found)
@@ -75,7 +77,8 @@ def main() -> None:
             ]  # fmt: skip
             waits = statistics.median(turn.wait_share for turn in found)
             print(f"{what}: {rate:.1f} tokens/s, {hits:.1%} hits, {waits:.0%} of the time waiting")
-    print(write_result("ram_tier", rows, load_averages=load_averages()))
+    told = {"is_first_in_scheduler": is_first, "load_averages": load_averages()}
+    print(write_result("ram_tier", rows, **told))
 
 
 def plan_of(share: float) -> PlacementPlan:

@@ -23,6 +23,8 @@ MAX_CHUNK_TOKENS = 2048
 """Most prompt tokens that go through the layers together where experts are read for them."""
 GIVEN_SHARE = 4
 """At most one slot in so many gives way."""
+MIN_SAVED_SHARE = 0.25
+"""Part of a prompt's reads that must be saved: less is not worth a change."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,9 +82,11 @@ def loan_for(parts: LoadedParts, num_tokens: int) -> Loan | None:
     chunk_tokens = -(-num_tokens // num_chunks)
     more_bytes = work_bytes(spec, context_tokens, chunk_tokens) - held_bytes - free_bytes
     num_slots = max(0, -(-more_bytes // record_bytes))
-    num_saved = (-(-num_tokens // usual) - num_chunks) * (num_all - num_here)
+    num_absent = num_all - num_here
+    usual_reads = -(-num_tokens // usual) * num_absent
     # Who gives way is read for each chunk, and once more afterwards.
-    if num_saved <= num_slots * (num_chunks + 1):
+    num_reads = num_chunks * (num_absent + num_slots) + num_slots
+    if num_reads > (1 - MIN_SAVED_SHARE) * usual_reads:
         return None
     return Loan(chunk_tokens, num_slots)
 
