@@ -60,6 +60,7 @@ from runtime.spec.tensors import (  # noqa: E402
 )
 from runtime.store.drive_rate import measure_drive_rate  # noqa: E402
 from runtime.store.files import WeightFiles  # noqa: E402
+from runtime.store.halves import HalvedRecord  # noqa: E402
 from runtime.telemetry.expert_tally import ExpertTally  # noqa: E402
 from runtime.telemetry.recorder import Counters  # noqa: E402
 
@@ -108,6 +109,12 @@ class RecordFile:
         """Read one record."""
         _, offset = self.place_of(expert)
         self._files.read(self._path, offset, [target.cast("B")[: self.layout.record_bytes]])
+
+    def halved(self, expert: ExpertId, target: memoryview) -> HalvedRecord:
+        """Return how to read one record in halves."""
+        path, offset = self.place_of(expert)
+        place = target.cast("B")[: self.layout.record_bytes]
+        return HalvedRecord(self._files, path, offset, place, lambda: None)
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """The dense part lies elsewhere."""

@@ -4,12 +4,13 @@ import enum
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import NamedTuple
 
 from runtime.errors import LarderError
 from runtime.residency.depth import DEPTHS, USUAL_DEPTH
 from runtime.residency.watch import STALL_S, ReadWatch, Stalled, StalledRead, log_stall
 from runtime.spec.tensors import ExpertId
-from runtime.store.base import ExpertStore
+from runtime.store.base import ExpertStore, HalvingStore
 
 MAX_DEMAND_READERS = max(DEPTHS)
 """The most that read at the same time for a computation, beside whoever waits for it."""
@@ -37,9 +38,25 @@ ReadOutcome = Future[LarderError | None]
 """What went wrong with a read, None if nothing did."""
 
 
+class Halved(NamedTuple):
+    """How the last of some reads is read in halves; each returns what went wrong."""
+
+    read: Callable[[int], LarderError | None]
+    check: Callable[[], LarderError | None]
+
+
+def _outcome_of(read: Callable[[], LarderError | None]) -> BaseException | None:
+    try:
+        return read()
+    except BaseException as bug:  # noqa: BLE001
+        # It is raised in the thread that waits.
+        return bug
+
+
 class DemandedReads:
     """Reads that a computation waits for, begun in their order by readers and by whoever waits.
 
+    The last one may be read in halves, so that no thread reads alone while another waits for it.
     Hints are such reads too, until they are waited for or abandoned.
 
     Threads: ``is_done``, ``wait`` and ``abandon`` belong to the engine thread; ``read_some`` runs
@@ -51,13 +68,20 @@ class DemandedReads:
         work: Sequence[tuple[ExpertId, memoryview]],
         read: Callable[[ExpertId, memoryview], LarderError | None],
         forget: Callable[[], None],
+        halved: Halved | None = None,
     ) -> None:
-        """``read`` reads and counts one; ``forget`` counts one that is not read."""
+        """``read`` reads and counts one; ``forget`` counts one that is not read.
+
+        ``halved`` reads and counts the halves of the last one.
+        """
         self._work = work
         self._read = read
         self._forget = forget
+        self._halved = halved
+        self._first_half = len(work) if halved is None else len(work) - 1
+        self._half_outcomes: list[BaseException | None] = []
         # Taking a number from it is one step that no other thread can come between.
-        self._numbers = iter(range(len(work)))
+        self._numbers = iter(range(len(work) if halved is None else len(work) + 1))
         self._outcomes: list[BaseException | _Pending | None] = [_PENDING] * len(work)
         self._awaited = -1
         self._changed = threading.Condition(threading.Lock())
@@ -107,15 +131,31 @@ class DemandedReads:
         """Leave what has not begun; it counts as failed."""
         for number in self._numbers:
             self._forget()
-            self._outcomes[number] = AbandonedError()
+            if number < self._first_half:
+                self._outcomes[number] = AbandonedError()
+            else:
+                self._end_half(AbandonedError())
 
     def _read_one(self, number: int) -> None:
-        outcome: BaseException | None
-        try:
-            outcome = self._read(*self._work[number])
-        except BaseException as bug:  # noqa: BLE001
-            # It is raised in the thread that waits.
-            outcome = bug
+        if number < self._first_half:
+            self._end(number, _outcome_of(lambda: self._read(*self._work[number])))
+            return
+        halved = self._halved
+        assert halved is not None, "halves come with how to read them"
+        self._end_half(_outcome_of(lambda: halved.read(number - self._first_half)))
+
+    def _end_half(self, outcome: BaseException | None) -> None:
+        """Note what came of a half; the later one ends the read."""
+        assert self._halved is not None, "halves come with how to read them"
+        with self._changed:
+            self._half_outcomes.append(outcome)
+            is_first = len(self._half_outcomes) == 1
+        if is_first:
+            return
+        wrong = next((each for each in self._half_outcomes if each is not None), None)
+        self._end(self._first_half, _outcome_of(self._halved.check) if wrong is None else wrong)
+
+    def _end(self, number: int, outcome: BaseException | None) -> None:
         with self._changed:
             self._outcomes[number] = outcome
             if number == self._awaited:
@@ -136,6 +176,7 @@ class ReadLanes:
     ) -> None:
         """``stalled`` is called while a read takes longer than ``stall_s``."""
         self._store = store
+        self._halving = store if isinstance(store, HalvingStore) else None
         self._stalled = stalled
         self._watch = ReadWatch(self._tell_stall, stall_s)
         self._demand = ThreadPoolExecutor(MAX_DEMAND_READERS, "expert-reader")
@@ -151,11 +192,13 @@ class ReadLanes:
 
     def demand(self, work: Sequence[tuple[ExpertId, memoryview]]) -> DemandedReads:
         """Ask for targets to be filled as soon as possible, in this order."""
+        halved = self._halved(*work[-1]) if work else None
+        number = len(work) if halved is None else len(work) + 1
         with self._lock:
-            self._num_demanded += len(work)
+            self._num_demanded += number
             self._quiet.clear()
-        reads = DemandedReads(work, self._read_demanded, self._forget_demanded)
-        for _ in range(min(self.num_readers, len(work))):
+        reads = DemandedReads(work, self._read_demanded, self._forget_demanded, halved)
+        for _ in range(min(self.num_readers, number)):
             self._demand.submit(reads.read_some)
         return reads
 
@@ -188,6 +231,20 @@ class ReadLanes:
         finally:
             self._forget_demanded()
 
+    def _halved(self, expert: ExpertId, target: memoryview) -> Halved | None:
+        """Return how to read an expert in halves, None where that is of no use."""
+        halves = None if self._halving is None else self._halving.halved(expert, target)
+        if halves is None:
+            return None
+
+        def read(half: int) -> LarderError | None:
+            try:
+                return self._watched(expert, lambda: halves.read(half))
+            finally:
+                self._forget_demanded()
+
+        return Halved(read, lambda: self._watched(expert, halves.check))
+
     def _forget_demanded(self) -> None:
         """Count one demanded read less; when none is left, the background goes on."""
         with self._lock:
@@ -218,9 +275,12 @@ class ReadLanes:
         self._stalled(StalledRead(expert, *self._store.place_of(expert), seconds))
 
     def _read(self, expert: ExpertId, target: memoryview) -> LarderError | None:
+        return self._watched(expert, lambda: self._store.read_expert(expert, target))
+
+    def _watched(self, expert: ExpertId, read: Callable[[], None]) -> LarderError | None:
         self._watch.begin(expert)
         try:
-            self._store.read_expert(expert, target)
+            read()
         except LarderError as error:
             return _naming(expert, error)
         finally:

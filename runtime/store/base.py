@@ -1,7 +1,7 @@
 """What every store of weights offers, and what its parts read files with."""
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from runtime.spec.tensors import ExpertId, ExpertLayout, TensorEntry
 
@@ -52,6 +52,24 @@ class ExpertStore(Protocol):
 
     def close(self) -> None:
         """Close all files; may be called twice."""
+
+
+class HalvedRead(Protocol):
+    """One expert that is read in two halves, by two threads if two are there."""
+
+    def read(self, half: int) -> None:
+        """Read half 0 or half 1; raises as ``ExpertStore.read_expert`` does."""
+
+    def check(self) -> None:
+        """See, after both, that the expert is whole; raises as ``read_expert`` does."""
+
+
+@runtime_checkable
+class HalvingStore(Protocol):
+    """A store whose experts lie in one piece each, so that they can be read in halves."""
+
+    def halved(self, expert: ExpertId, target: memoryview) -> HalvedRead | None:
+        """Return how to fill ``target`` as ``read_expert`` does; None for a small expert."""
 
 
 class Reads(Protocol):

@@ -19,8 +19,12 @@ from runtime.spec.tensors import (
     matrix_bytes,
 )
 from runtime.store import checksum
+from runtime.store.base import HalvedRead
 from runtime.store.files import WeightFiles
+from runtime.store.halves import HalvedRecord
 
+MIN_HALVED_BYTES = 1 << 20
+"""Records below it are not read in halves: a request costs as much as what it reads."""
 SAMPLE_EVERY = 64
 """Of the later reads of records and matrices, how many pass between two that are checked."""
 
@@ -99,16 +103,19 @@ class PreparedStore:
         """Fill ``target`` with one record."""
         entry, expected = self._records[expert]
         place = target.cast("B")[: entry.num_bytes]
+        self._read_verified(expert, entry, place, expected, lambda: _record_damaged(expert, entry))
 
-        def damaged() -> LarderError:
-            return LarderError(
-                ErrorCode.STORE_DAMAGED,
-                file=shown(entry.file),
-                offset_bytes=entry.offset_bytes,
-                part=f"layer {expert.layer}, expert {expert.expert}",
-            )
+    def halved(self, expert: ExpertId, target: memoryview) -> HalvedRead | None:
+        """Return how to fill ``target`` with one record in halves, None for a small one."""
+        entry, expected = self._records[expert]
+        if entry.num_bytes < MIN_HALVED_BYTES:
+            return None
+        place = target.cast("B")[: entry.num_bytes]
 
-        self._read_verified(expert, entry, place, expected, damaged)
+        def verify() -> None:
+            self._verify(expert, entry, place, expected, lambda: _record_damaged(expert, entry))
+
+        return HalvedRecord(self._files, entry.file, entry.offset_bytes, place, verify)
 
     def read_tensor(self, entry: TensorEntry, target: memoryview) -> None:
         """Fill ``target`` with a dense tensor's bytes."""
@@ -143,6 +150,17 @@ class PreparedStore:
         damaged: Callable[[], LarderError],
     ) -> None:
         self._files.read(entry.file, entry.offset_bytes, [target])
+        self._verify(key, entry, target, expected, damaged)
+
+    def _verify(
+        self,
+        key: ExpertId | str,
+        entry: TensorEntry,
+        target: memoryview,
+        expected: int,
+        damaged: Callable[[], LarderError],
+    ) -> None:
+        """Compare what was read with its checksum, the first time and some of the later ones."""
         if key in self._verified and next(self._later_reads) % SAMPLE_EVERY:
             return
         if checksum.crc32(target) != expected:
@@ -175,6 +193,15 @@ class PreparedStore:
                 record.shape,
             )
             self._records[ExpertId(layer, number)] = (entry, expected)
+
+
+def _record_damaged(expert: ExpertId, entry: TensorEntry) -> LarderError:
+    return LarderError(
+        ErrorCode.STORE_DAMAGED,
+        file=shown(entry.file),
+        offset_bytes=entry.offset_bytes,
+        part=f"layer {expert.layer}, expert {expert.expert}",
+    )
 
 
 def _dense_damaged(entry: TensorEntry) -> LarderError:

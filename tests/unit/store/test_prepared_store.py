@@ -222,3 +222,41 @@ def test_checkpoint_store_of_broken_model_is_refused(inspection: Inspection) -> 
     with pytest.raises(LarderError) as caught:
         CheckpointStore(broken)
     assert caught.value.parameters["reason"] == ErrorCode.SHARD_MISSING
+
+
+def test_prepared_store_a_large_record_is_read_in_halves(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = PreparedStore(copy)
+    size = store.layout.record_bytes
+    whole, halved = memoryview(bytearray(size)), memoryview(bytearray(size))
+    assert store.halved(ExpertId(2, 5), halved) is None
+    monkeypatch.setattr("runtime.store.prepared.MIN_HALVED_BYTES", 1)
+    store.read_expert(ExpertId(2, 5), whole)
+    read = store.halved(ExpertId(2, 5), halved)
+    assert read is not None
+    read.read(1)
+    assert bytes(halved[: size // 4]) == bytes(size // 4)
+    read.read(0)
+    read.check()
+    assert halved == whole
+    assert store.num_bytes_read == 2 * size
+    store.close()
+
+
+def test_prepared_store_damage_is_found_in_halves(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.store.prepared.MIN_HALVED_BYTES", 1)
+    store = PreparedStore(copy)
+    size = store.layout.record_bytes
+    flip(copy / LAYER, (copy / LAYER).stat().st_size - 3 * size + 5)
+    read = store.halved(ExpertId(2, 5), memoryview(bytearray(size)))
+    assert read is not None
+    read.read(0)
+    read.read(1)
+    with pytest.raises(LarderError) as caught:
+        read.check()
+    assert caught.value.code is ErrorCode.STORE_DAMAGED
+    assert caught.value.parameters["part"] == "layer 2, expert 5"
+    store.close()
