@@ -18,23 +18,40 @@ def to_markdown(title: str, messages: Sequence[Message]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def to_json(details: ChatDetails, messages: Sequence[Message]) -> str:
+def to_json(
+    details: ChatDetails,
+    messages: Sequence[Message],
+    tree: Sequence[tuple[int | None, Message]] = (),
+) -> str:
     """Return a chat as JSON: what it has beside its messages, thinking apart, and the statistics.
 
-    ``num_untold`` counts the messages at the beginning for which the summary, if there is one, is
-    told to the model.
+    ``messages`` is the branch that is shown, ``tree`` all messages with the ids of what they
+    follow. Where there are others than those shown they stand in ``branches``, and each message has
+    its number and that of the one it follows. ``num_untold`` counts the messages at the beginning
+    for which the summary, if there is one, is told to the model.
     """
-    rows = [
-        {
+    shown = {message.message_id for message in messages}
+    others = [message for _, message in tree if message.message_id not in shown]
+    order = {message.message_id: place for place, (_, message) in enumerate(tree)}
+    places = {
+        message.message_id: {
+            "number": order[message.message_id],
+            "parent": None if parent is None else order[parent],
+        }
+        for parent, message in (tree if others else ())
+    }
+
+    def row(message: Message) -> dict[str, object]:
+        return {
             "role": message.role,
             "text": message.text,
             "thinking": message.thinking,
             "model": message.model_name,
             "end": message.end,
             "stats": message.stats,
+            **places.get(message.message_id, {}),
         }
-        for message in messages
-    ]
+
     chat = {
         "title": details.title,
         "update_time": details.changed_at_s,
@@ -43,6 +60,8 @@ def to_json(details: ChatDetails, messages: Sequence[Message]) -> str:
         "preset": details.preset,
         "summary": details.summary,
         "num_untold": sum(message.message_id < details.told_from_id for message in messages),
-        "messages": rows,
+        "messages": [row(message) for message in messages],
     }
+    if others:
+        chat["branches"] = [row(message) for message in others]
     return msgspec.json.format(msgspec.json.encode(chat), indent=2).decode("utf-8") + "\n"

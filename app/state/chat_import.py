@@ -1,4 +1,4 @@
-"""Reads chats out of files: our own JSON, and the exports of common programs.
+"""Reads chats out of JSON: our own, and the exports of common programs.
 
 Known are, each alone or in a list: a chat as Larder saves it; messages with ``role`` and
 ``content``, also one on each line; messages in versions of which one is selected; turns with
@@ -9,23 +9,20 @@ messages with a ``sender``; a chat inside of a row with what a program keeps abo
 import contextlib
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
 from app.state.chat_titles import title_of
+from app.state.chat_trees import Rows, mapping, mappings, nodes_of, selected, with_versions
 from app.state.chat_values import AnswerEnd
 from app.state.thinking import split_thinking
 from runtime.protocol.chat import GenerationStats, Role
 
-MAX_IMPORT_BYTES = 64 << 20
-"""A larger file would hold up the window while it is read."""
 _MAX_TIME_S = 1 << 33
 """Larger numbers are milliseconds."""
 _TIMES = ("update_time", "updated_at", "create_time", "created_at", "createdAt")
 _THINKING = ("reasoning", "thinking")
-_UNSAID = ("reasoning_recap", "user_editable_context", "model_editable_context")
-"""Kinds of content that a program notes in a tree and does not show as something said."""
 _BEGIN = "<|BEGIN-VISIBLE-CHAT|>"
 """Stands for the question before an answer that nobody asked for."""
 _ENDS = frozenset(end.value for end in AnswerEnd if end is not AnswerEnd.GROWING)
@@ -55,6 +52,15 @@ class ImportedMessage:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Branched:
+    """A message of a chat with several branches."""
+
+    message: ImportedMessage
+    parent: int | None
+    """The place of the one before it, among all of the chat; None for a first one."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ImportedChat:
     """One chat of a file, with at least one message."""
 
@@ -68,57 +74,37 @@ class ImportedChat:
     summary: str = ""
     num_untold: int = 0
     """Messages at the beginning that the model is not told; the summary stands for them."""
+    branches: tuple[Branched, ...] = ()
+    """All messages, those that are shown too, oldest first; empty where there is one branch."""
+    shown: tuple[int, ...] = ()
+    """The places of ``messages`` among them."""
 
 
-def chats_of(content: bytes) -> list[ImportedChat]:
-    """Return the chats of a file, in its order; raise ``ChatImportError`` if there are none."""
-    if len(content) > MAX_IMPORT_BYTES:
-        raise ChatImportError(
-            f"larger than the {MAX_IMPORT_BYTES >> 20} MiB that are read; export fewer chats"
-        )
-    data = _decoded(content.removeprefix(b"\xef\xbb\xbf"))
-    found = [chat for chat in map(_chat_of, _candidates(data)) if chat is not None]
-    if not found:
-        raise ChatImportError(f"JSON without messages: {_outline(data)}")
-    return found
+def rows_of(
+    chat: ImportedChat,
+) -> tuple[list[ImportedMessage], list[int | None], tuple[int, ...]]:
+    """Return all messages of a chat, the place of what each follows, and those of the shown."""
+    if chat.branches:
+        messages = [each.message for each in chat.branches]
+        return messages, [each.parent for each in chat.branches], chat.shown
+    places = range(len(chat.messages))
+    return list(chat.messages), [place - 1 if place else None for place in places], tuple(places)
 
 
-def _decoded(content: bytes) -> object:
-    """Return what a file of JSON holds, or in a list what each of its lines does."""
-    try:
-        return msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return msgspec.json.Decoder().decode_lines(content)
-        raise ChatImportError(f"not JSON: {error}") from error
-
-
-def _candidates(data: object) -> list[Mapping[str, object]]:
-    """Return what may be chats."""
-    if isinstance(data, list):
-        rows = _mappings(data)
-        is_bare = bool(rows) and all("role" in row or "from" in row for row in rows)
-        return [{"messages": rows}] if is_bare else rows
-    if not isinstance(data, dict):
-        return []
-    return _mappings(data.get("chats")) or [data]
-
-
-def _chat_of(data: Mapping[str, object]) -> ImportedChat | None:
+def chat_of(data: Mapping[str, object]) -> ImportedChat | None:
+    """Return the chat that an object is; None if it is none, or says nothing."""
     inner = data.get("chat")
     data = {**data, **inner} if isinstance(inner, dict) else data
-    rows = (
-        _said(_branch(data))
-        or _mappings(data.get("messages"))
-        or _mappings(data.get("conversations"))
-        or _mappings(data.get("chat_messages"))
-        or _turns(data.get("internal"))
-    )
+    shown, others = _tree_of(data)
+    rows = shown or _rows_of(data)
+    if not shown:
+        shown, others = with_versions(rows)
     read = [_message_of(row) for row in rows]
     found = [message for message in read if message is not None]
     if not found:
         return None
     untold = read[: _count(data.get("num_untold"))]
+    branches, path = _branches(shown, others) if others else ((), ())
     return ImportedChat(
         _line(data.get("title") or data.get("name")) or title_of(found[0].text),
         tuple(found),
@@ -128,7 +114,60 @@ def _chat_of(data: Mapping[str, object]) -> ImportedChat | None:
         preset=_line(data.get("preset")),
         summary=_text(data.get("summary")),
         num_untold=sum(message is not None for message in untold),
+        branches=branches,
+        shown=path,
     )
+
+
+def _rows_of(data: Mapping[str, object]) -> Rows:
+    return (
+        mappings(data.get("messages"))
+        or mappings(data.get("conversations"))
+        or mappings(data.get("chat_messages"))
+        or _turns(data.get("internal"))
+    )
+
+
+def _tree_of(data: Mapping[str, object]) -> tuple[Rows, Rows]:
+    """Return the messages of a tree that are shown and the others; nothing if it is none."""
+    others = mappings(data.get("branches"))
+    if others:
+        return mappings(data.get("messages")), others
+    nodes = data.get("mapping")
+    return (
+        nodes_of(nodes, data.get("current_node"), _kind_of) if isinstance(nodes, dict) else ([], [])
+    )
+
+
+def _kind_of(row: Mapping[str, object]) -> Role | None:
+    """Return whose message a node has that was shown to a person; None for what was not."""
+    return _role_of(row) if _is_shown(row) else None
+
+
+def _branches(shown: Rows, others: Rows) -> tuple[tuple[Branched, ...], tuple[int, ...]]:
+    """Return all messages with what each follows, and which are shown; nothing if that is not told.
+
+    Each has a number, larger than that of what it follows.
+    """
+    numbered = {_number(row.get("number")): row for row in (*shown, *others)}
+    kept: list[Branched] = []
+    place: dict[int | None, int | None] = {None: None}
+    """By number where the message is, or what comes before one that says nothing."""
+    for number, row in sorted(numbered.items()):
+        parent = row.get("parent")
+        parent = None if parent is None else _number(parent)
+        if parent not in place:
+            return (), ()
+        place[number] = above = place[parent]
+        message = _message_of(row)
+        if message is not None:
+            place[number] = len(kept)
+            kept.append(Branched(message, above))
+    path = [place[_number(row.get("number"))] for row in shown if _message_of(row) is not None]
+    followed = [kept[each].parent for each in path if each is not None]
+    if len(numbered) < len(shown) + len(others) or followed != [None, *path][: len(path)]:
+        return (), ()
+    return tuple(kept), tuple(each for each in path if each is not None)
 
 
 def _turns(pairs: object) -> list[Mapping[str, object]]:
@@ -139,40 +178,6 @@ def _turns(pairs: object) -> list[Mapping[str, object]]:
             roles = zip((Role.USER, Role.ASSISTANT), pair, strict=False)
             rows += [{"role": role.value, "text": text} for role, text in roles if text != _BEGIN]
     return rows
-
-
-def _branch(data: Mapping[str, object]) -> list[Mapping[str, object]]:
-    """Return the messages from the root of a tree to its current node."""
-    nodes = data.get("mapping")
-    if not isinstance(nodes, dict):
-        return []
-    branch: list[Mapping[str, object]] = []
-    node_id = data.get("current_node")
-    # A file may be in a circle; no branch is longer than the tree.
-    for _ in range(len(nodes)):
-        node = nodes.get(node_id) if isinstance(node_id, str) else None
-        if not isinstance(node, dict):
-            break
-        branch += _mappings([node.get("message")])
-        node_id = node.get("parent")
-    return branch[::-1]
-
-
-def _said(branch: list[Mapping[str, object]]) -> list[Mapping[str, object]]:
-    """Return the messages that were shown, each answer with the thoughts that came before it."""
-    said: list[Mapping[str, object]] = []
-    thoughts: list[str] = []
-    for row in branch:
-        content, metadata = _mapping(row.get("content")), _mapping(row.get("metadata"))
-        kind = content.get("content_type")
-        if kind == "thoughts":
-            thoughts += [_text(each.get("content")) for each in _mappings(content.get("thoughts"))]
-        elif kind not in _UNSAID and not metadata.get("is_visually_hidden_from_conversation"):
-            is_answer = _is_shown(row) and _role_of(row) is Role.ASSISTANT
-            said.append({"thinking": _text(thoughts), **row} if is_answer else row)
-            if is_answer or _role_of(row) is Role.USER:
-                thoughts = []
-    return said
 
 
 def _is_shown(row: Mapping[str, object]) -> bool:
@@ -189,24 +194,24 @@ def _role_of(row: Mapping[str, object]) -> Role | None:
 
 def _model_of(row: Mapping[str, object]) -> str:
     """Return the name of the model that wrote a message."""
-    metadata, sender = _mapping(row.get("metadata")), _mapping(row.get("senderInfo"))
+    metadata, sender = mapping(row.get("metadata")), mapping(row.get("senderInfo"))
     return _line(row.get("model") or metadata.get("model_slug") or sender.get("senderName"))
 
 
 def _message_of(row: Mapping[str, object]) -> ImportedMessage | None:
     """Return a message; None for one of another role, or without a text."""
-    row = _selected(row)
+    row = selected(row)
     role = _role_of(row)
     if role is None or not _is_shown(row):
         return None
     value = next((row[key] for key in ("text", "content", "value") if key in row), None)
-    thought = [part for part in _mappings(row.get("content")) if part.get("type") in _THINKING]
+    thought = [part for part in mappings(row.get("content")) if part.get("type") in _THINKING]
     thinking = _text(row.get("thinking") or row.get("reasoning_content") or thought)
     if isinstance(value, list):
         value = [part for part in value if part not in thought]
     text = _text(value)
     if value is None:
-        steps = _mappings(row.get("steps"))
+        steps = mappings(row.get("steps"))
         thinking = _text([step for step in steps if _is_thinking(step)])
         text = _text([step for step in steps if not _is_thinking(step)])
     if role is Role.ASSISTANT and not thinking:
@@ -231,17 +236,6 @@ def _is_thinking(step: Mapping[str, object]) -> bool:
     return isinstance(style, dict) and style.get("type") == "thinking"
 
 
-def _selected(row: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the version of a message that was shown."""
-    versions = _mappings(row.get("versions"))
-    chosen = row.get("currentlySelected")
-    if not versions:
-        return row
-    if isinstance(chosen, int) and 0 <= chosen < len(versions):
-        return versions[chosen]
-    return versions[-1]
-
-
 def _text(value: object) -> str:
     """Return the text of a value that is one, or that has parts of which some are."""
     if isinstance(value, str):
@@ -252,6 +246,11 @@ def _text(value: object) -> str:
     if isinstance(value, list):
         return "\n\n".join(text for text in map(_text, value) if text)
     return ""
+
+
+def _number(value: object) -> int:
+    """Return the number of a message; -1 for what is none."""
+    return value if type(value) is int and value >= 0 else -1
 
 
 def _line(value: object) -> str:
@@ -276,22 +275,3 @@ def _time(row: Mapping[str, object]) -> float:
     if isinstance(value, int | float) and _MAX_TIME_S <= value < _MAX_TIME_S * 1000:
         value /= 1000
     return float(value) if isinstance(value, int | float) and 0 < value < _MAX_TIME_S else 0.0
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _mappings(value: object) -> list[Mapping[str, object]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def _outline(data: object) -> str:
-    """Say what JSON holds, for a person who looks into the file."""
-    if isinstance(data, dict):
-        return "an object with " + (_listed(list(data)) or "nothing in it")
-    return f"a list of {len(data)}" if isinstance(data, list) else f"one {type(data).__name__}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(name[:40] for name in names[:6])

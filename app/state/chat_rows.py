@@ -25,6 +25,17 @@ def branch_of(connection: sqlite3.Connection, chat_id: int) -> list[Message]:
     return branch[::-1]
 
 
+def tree_of(connection: sqlite3.Connection, chat_id: int) -> list[tuple[int | None, Message]]:
+    """Return all messages, oldest first, each with the id of what it follows."""
+    children = _children(connection, chat_id)
+    found = [
+        (parent, _message(connection, message_id, variants))
+        for parent, variants in children.items()
+        for message_id in variants
+    ]
+    return sorted(found, key=lambda each: each[1].message_id)
+
+
 def leaf_below(connection: sqlite3.Connection, chat_id: int, message_id: int) -> int:
     """Return the newest end of the branches that go through a message."""
     children = _children(connection, chat_id)

@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.state.chat_backup import ChatBackup
 from app.state.chat_export import to_json, to_markdown
-from app.state.chat_import import ImportedChat
+from app.state.chat_reading import ImportEnd, Reading
 from app.state.chat_store import ChatStore, NameColumn
 from app.state.chat_values import ChatHeading
 from app.state.import_flow import ImportFlow
@@ -23,8 +23,10 @@ class ChatShelf(QObject):
     """``chats`` changed (order, titles, search)."""
     noticed = Signal(object, str)
     """A ``ChatNotice`` with its parameter."""
-    imported = Signal(int)
-    """So many chats were taken in by ``import_chats``."""
+    imported = Signal(object)
+    """The ``ImportEnd`` of a file whose chats were taken in."""
+    import_progressed = Signal(float, int)
+    """How much of a file was read, from 0 to 1, and how many chats were taken in."""
 
     def __init__(self, path: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -34,6 +36,7 @@ class ChatShelf(QObject):
         self._chats = self._store.headings()
         self._imports = ImportFlow(self._store.add_chat, self)
         self._imports.ended.connect(self._on_imported)
+        self._imports.progressed.connect(self.import_progressed)
         self._retry_timer = single_shot(self, RETRY_INTERVAL_MS, self._retry)
         self._tell_timer = single_shot(self, 0, self._tell)
         self._tell_timer.start()
@@ -64,9 +67,13 @@ class ChatShelf(QObject):
         self._store.pin_chat(chat_id, is_pinned=is_pinned)
         self._refresh()
 
-    def import_chats(self, chats: list[ImportedChat]) -> None:
+    def import_chats(self, chats: Reading) -> None:
         """Add chats of a file to the list; ``imported`` tells when that is done."""
         self._imports.start(chats)
+
+    def stop_import(self) -> None:
+        """Read no more of the file; what was taken in stays."""
+        self._imports.stop()
 
     def search(self, text: str) -> None:
         """Show the chats with these words; empty shows all."""
@@ -89,7 +96,8 @@ class ChatShelf(QObject):
 
     def export_json(self, chat_id: int) -> str:
         """Return a chat as JSON."""
-        return to_json(self._store.details(chat_id), self._store.messages(chat_id))
+        store = self._store
+        return to_json(store.details(chat_id), store.messages(chat_id), store.all_messages(chat_id))
 
     def close_list(self) -> None:
         """Save everything; called once at the end."""
@@ -107,9 +115,9 @@ class ChatShelf(QObject):
         self._tell_timer.start()
         self.chats_changed.emit()
 
-    def _on_imported(self, num_chats: int) -> None:
+    def _on_imported(self, end: ImportEnd) -> None:
         self._refresh()
-        self.imported.emit(num_chats)
+        self.imported.emit(end)
 
     def _retry(self) -> None:
         self._store.try_to_save()

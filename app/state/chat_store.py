@@ -22,7 +22,7 @@ from app.state.chat_database import (
     open_memory,
     set_database_aside,
 )
-from app.state.chat_import import ImportedChat
+from app.state.chat_import import ImportedChat, rows_of
 from app.state.chat_queries import (
     copy_to_disk,
     details,
@@ -32,7 +32,7 @@ from app.state.chat_queries import (
     newest_id,
     remove_deleted,
 )
-from app.state.chat_rows import branch_of, leaf_below, sibling_of
+from app.state.chat_rows import branch_of, leaf_below, sibling_of, tree_of
 from app.state.chat_values import AnswerEnd, ChatDetails, ChatHeading, ChatNotice, Message
 from runtime.protocol.chat import GenerationStats, Role
 
@@ -86,6 +86,10 @@ class ChatStore:
         """Return the branch of a chat that is shown, from its first message to its last."""
         return self._run(lambda connection: branch_of(connection, chat_id))
 
+    def all_messages(self, chat_id: int) -> list[tuple[int | None, Message]]:
+        """Return all messages of a chat, oldest first, each with the id of what it follows."""
+        return self._run(lambda connection: tree_of(connection, chat_id))
+
     def variant_of(self, chat_id: int, message_id: int, step: int) -> int | None:
         """Return the message so many steps beside another; None if there is none."""
         return self._run(lambda connection: sibling_of(connection, chat_id, message_id, step))
@@ -132,22 +136,24 @@ class ChatStore:
     def add_chat(self, chat: ImportedChat) -> int:
         """Keep a chat of a file, whole or not at all, and return its id."""
         chat_id = self._new_id()
-        ids = [self._new_id() for _ in chat.messages]
-        parents = [None, *ids]
+        messages, parents, shown = rows_of(chat)
+        ids = [self._new_id() for _ in messages]
+        path = [ids[place] for place in shown]
         # The messages behind the last one, none of which there is yet, are told all the same.
-        told_from_id = [*ids, ids[-1] + 1][chat.num_untold] if chat.num_untold else 0
+        told_from_id = [*path, ids[-1] + 1][chat.num_untold] if chat.num_untold else 0
 
         def add(connection: sqlite3.Connection) -> None:
             connection.execute(
                 "INSERT INTO chats (chat_id, title, changed_at_s, leaf_id, is_pinned, folder,"
                 " preset, summary, told_from_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (chat_id, chat.title, chat.changed_at_s or self._now(), ids[-1], chat.is_pinned,
+                (chat_id, chat.title, chat.changed_at_s or self._now(), path[-1], chat.is_pinned,
                  chat.folder, chat.preset, chat.summary, told_from_id),
             )  # fmt: skip
-            for message_id, parent_id, message in zip(ids, parents, chat.messages, strict=False):
+            for message_id, parent, message in zip(ids, parents, messages, strict=True):
+                above = None if parent is None else ids[parent]
                 connection.execute(
                     "INSERT INTO messages VALUES (?, ?, ?, ?, ?, x'', ?, ?, ?, ?)",
-                    (message_id, chat_id, parent_id, message.role.value, message.text,
+                    (message_id, chat_id, above, message.role.value, message.text,
                      message.end.value, _packed_stats(message.stats), message.model_name,
                      message.thinking),
                 )  # fmt: skip

@@ -2,10 +2,11 @@
 
 import re
 
+from app.state.chat_reading import ImportEnd
 from app.state.text_file import MAX_FILE_BYTES, TextFileError, TextFileProblem
 from app.text.phrases import context_line
 from app.text.translate import tr, trn
-from app.text.units import count, size
+from app.text.units import count, percent, size
 
 _FENCE = re.compile(r"`{3,}\w*")
 
@@ -54,18 +55,40 @@ def not_attached(name: str, error: TextFileError) -> str:
     return texts[error.problem].format(name=name, reason=error.reason, most=size(MAX_FILE_BYTES))
 
 
-def imported(num_chats: int) -> str:
+def imported(end: ImportEnd, name: str) -> str:
     """Said when the chats of a file are in the list: ``12 chats were brought in.``."""
-    return trn("{count} chat was brought in.", "{count} chats were brought in.", num_chats).format(
-        count=count(num_chats)
+    kept = trn("{count} chat was brought in.", "{count} chats were brought in.", end.num_kept)
+    parts = [kept.format(count=count(end.num_kept))]
+    if end.num_too_large:
+        large = trn(
+            "{count} chat was left out, because it is too large to be read.",
+            "{count} chats were left out, because they are too large to be read.",
+            end.num_too_large,
+        )
+        parts.append(large.format(count=count(end.num_too_large)))
+    if end.error:
+        broken = tr("Then {name} breaks off. Export it once more to bring in the rest.")
+        parts.append(broken.format(name=name))
+    if end.is_stopped:
+        parts.append(tr("The rest of {name} was not read.").format(name=name))
+    return " ".join(parts)
+
+
+def importing(name: str, ratio: float, num_chats: int) -> str:
+    """Said while a long file is read."""
+    told = trn(
+        "Reading {name}: {percent}, {count} chat brought in so far.",
+        "Reading {name}: {percent}, {count} chats brought in so far.",
+        num_chats,
     )
+    return told.format(name=name, percent=percent(ratio), count=count(num_chats))
 
 
 def not_imported(path: str) -> str:
     """Why the chats of a file were not taken; the details say what it holds."""
     return tr(
         "No chats were found in {path}. Choose a JSON file that Larder saved, or the export of "
-        "another chat program (often named conversations.json)."
+        "another chat program: a .zip file, or one that is often named conversations.json."
     ).format(path=path)
 
 

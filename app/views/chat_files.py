@@ -5,7 +5,8 @@ from pathlib import Path
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.state.chat import ChatState
-from app.state.chat_import import MAX_IMPORT_BYTES, ChatImportError, chats_of
+from app.state.chat_import import ChatImportError
+from app.state.chat_reading import ImportEnd, open_chats
 from app.state.json_file import export_whole
 from app.text import chat_phrases
 from app.text.view_words import DialogWords
@@ -19,7 +20,12 @@ class ChatFiles:
         self._chat = chat
         self._notice = notice
         self._parent = parent
+        self._paths: list[Path] = []
+        """The files that are brought in, the first of them now."""
+        self._is_told = False
+        """That the first is being read."""
         chat.imported.connect(self._on_imported)
+        chat.import_progressed.connect(self._on_progressed)
 
     def ask_to_save(self, chat_id: int) -> None:
         """Ask where a chat is to be saved: as Markdown, or as JSON where the name ends so."""
@@ -52,19 +58,35 @@ class ChatFiles:
     def bring_in(self, path: Path) -> None:
         """Add the chats of a file to the list."""
         try:
-            with path.open("rb") as file:
-                chats = chats_of(file.read(MAX_IMPORT_BYTES + 1))
+            chats = open_chats(path)
         except OSError as error:
             text = chat_phrases.unreadable(str(path), error.strerror or str(error))
-            self._notice.show_notice(NoticeSource.EXPORT, text)
+            self._notice.show_notice(NoticeSource.IMPORT, text)
         except ChatImportError as error:
-            self._notice.show_notice(
-                NoticeSource.EXPORT, chat_phrases.not_imported(str(path)), detail=str(error)
-            )
+            self._tell_of_none(path, str(error))
         else:
+            self._paths.append(path)
             self._chat.import_chats(chats)
 
-    def _on_imported(self, num_chats: int) -> None:
-        self._notice.show_notice(
-            NoticeSource.EXPORT, chat_phrases.imported(num_chats), is_error=False
-        )
+    def _tell_of_none(self, path: Path, why: str) -> None:
+        text = chat_phrases.not_imported(str(path))
+        self._notice.show_notice(NoticeSource.IMPORT, text, detail=why)
+
+    def _on_progressed(self, ratio: float, num_chats: int) -> None:
+        text = chat_phrases.importing(self._paths[0].name, ratio, num_chats)
+        if not self._is_told:
+            self._is_told = True
+            stop = (DialogWords.STOP_IMPORT, self._chat.stop_import)
+            self._notice.show_notice(NoticeSource.IMPORT, text, [stop], is_error=False)
+        elif (row := self._notice.row(NoticeSource.IMPORT)) is not None:
+            row.change_text(text)
+
+    def _on_imported(self, end: ImportEnd) -> None:
+        path = self._paths.pop(0)
+        self._is_told = False
+        if end.error and not end.num_kept:
+            self._tell_of_none(path, end.error)
+            return
+        text = chat_phrases.imported(end, path.name)
+        is_whole = not end.error and not end.num_too_large
+        self._notice.show_notice(NoticeSource.IMPORT, text, detail=end.error, is_error=not is_whole)

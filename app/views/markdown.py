@@ -1,7 +1,8 @@
 """Markdown as it streams in, cut into pieces that a view can draw.
 
-The parser is markdown-it-py (CommonMark with tables, strikethrough and formulas). HTML in the
-source is shown as text and images as their description, so that nothing is ever fetched.
+The parser is markdown-it-py (CommonMark with tables, strikethrough, bare addresses and formulas).
+HTML in the source is shown as text and images as their description, so that nothing is ever
+fetched.
 """
 
 import dataclasses
@@ -114,9 +115,15 @@ class _Renderer(RendererHTML):
 
 @functools.cache
 def _parser() -> MarkdownIt:
-    options = {"html": False, "maxNesting": MAX_NESTING}
+    options = {"html": False, "linkify": True, "maxNesting": MAX_NESTING}
     parser = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
-    return with_formulas(parser.enable(["table", "strikethrough"]))
+    links = parser.linkify
+    assert links is not None, "the package for links is one of ours"
+    # Names of files such as main.py would be addresses too; only what says its kind is one.
+    links.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
+    for kind in ("ftp:", "//"):
+        links.add(kind, None)
+    return with_formulas(parser.enable(["table", "strikethrough", "linkify"]))
 
 
 def _html(tokens: Sequence[Token]) -> str:

@@ -22,6 +22,7 @@ class NoticeSource(enum.Enum):
     RESTED = "rested"
     ANSWER = "answer"
     EXPORT = "export"
+    IMPORT = "import"
     CHATS = "chats"
     CHATS_DAMAGED = "chats_damaged"
     SETTINGS = "settings"
@@ -113,6 +114,11 @@ class NoticeRow(QFrame):
         self.setAccessibleName(f"{headline}. {text}" if headline else text)
         self.show()
         QAccessible.updateAccessibility(QAccessibleEvent(self, QAccessible.Event.Alert))
+
+    def change_text(self, text: str) -> None:
+        """Say another sentence in the same notice, as how far something is."""
+        self._text.setText(text)
+        self.setAccessibleName(text)
 
     def show_palette(self, palette: Palette) -> None:
         """Draw with another palette."""

@@ -8,12 +8,11 @@ from pytestqt.qtbot import QtBot
 
 from app.state.chat import ChatState
 from app.state.chat_import import (
-    MAX_IMPORT_BYTES,
     ChatImportError,
     ImportedChat,
     ImportedMessage,
-    chats_of,
 )
+from app.state.chat_reading import HeldChats, ImportEnd, chats_of
 from app.state.chat_store import ChatStore
 from app.state.chat_values import AnswerEnd, ChatDetails
 from app.state.import_flow import ImportFlow
@@ -170,8 +169,7 @@ def test_moment_that_is_none_is_left_out(moment: object) -> None:
         (b'{"mapping": {}, "messages": [{"role": "system", "content": "x"}]}', "mapping, messages"),
         (b"[1, 2]", "a list of 2"),
         (b"[]", "a list of 0"),
-        (b"3", "one int"),
-        (b" " * (MAX_IMPORT_BYTES + 1), "64 MiB"),
+        (b"3", "one number"),
     ],
 )
 def test_file_without_chats_says_what_it_holds(content: bytes, told: str) -> None:
@@ -188,8 +186,8 @@ def test_what_was_saved_comes_back_with_its_thinking(
     again = chats_of(b"\xef\xbb\xbf" + saved)
     assert [words(each) for each in again] == [SOUR]
     with qtbot.waitSignal(chat.imported) as imported:
-        chat.import_chats([*again, *chats_of(b'{"chats": [' + saved + b"]}")])
-    assert imported.args == [2]
+        chat.import_chats(HeldChats([*again, *chats_of(b'{"chats": [' + saved + b"]}")]))
+    assert imported.args == [ImportEnd(2)]
     assert [heading.title for heading in chat.chats] == ["Why sour?"] * 3
     chat.open_chat(chat.chats[0].chat_id)
     assert texts(chat) == ["Why sour?", "Acids."]
@@ -213,7 +211,7 @@ def test_folder_preset_summary_and_ends_of_a_saved_chat_come_back(
     cut = dataclasses.replace(chat.messages[3], end=AnswerEnd.STOPPED)
     store.settle(first, cut)
     with qtbot.waitSignal(chat.imported):
-        chat.import_chats(chats_of(chat.export_json(first).encode()))
+        chat.import_chats(HeldChats(chats_of(chat.export_json(first).encode())))
     (second,) = (each.chat_id for each in chat.chats if each.chat_id != first)
     after = store.details(second)
     messages = store.messages(second)
@@ -259,7 +257,7 @@ def test_end_or_statistics_that_are_none_are_left_out(end: object) -> None:
 
 
 def test_import_that_is_cut_short_by_the_end_is_carried_out(chat: ChatState, qtbot: QtBot) -> None:
-    chat.import_chats(chats_of(json.dumps(BARE).encode()))
+    chat.import_chats(HeldChats(chats_of(json.dumps(BARE).encode())))
     chat._imports.finish()
     assert [heading.title for heading in chat.chats] == ["Why sour?"]
     chat._imports.finish()
@@ -270,12 +268,13 @@ def test_long_import_gives_the_window_back(qtbot: QtBot, monkeypatch: pytest.Mon
     kept: list[ImportedChat] = []
     flow = ImportFlow(kept.append)
     one, two = (ImportedChat(name, (ImportedMessage(Role.USER, "x"),)) for name in "ab")
-    flow.start([one, two])
+    flow.start(HeldChats([one, two]))
     assert kept == []
     with qtbot.waitSignal(flow.ended) as ended:
         pass
-    assert ended.args == [2]
-    assert kept == [two, one]
+    assert ended.args == [ImportEnd(2)]
+    assert [chat.title for chat in kept] == ["a", "b"]
+    assert kept[0].changed_at_s > kept[1].changed_at_s > 0, "the first of a file is the newest"
 
 
 def test_pinned_chat_stays_on_top_until_it_is_let_go(store: ChatStore) -> None:

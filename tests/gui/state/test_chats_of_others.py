@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from app.state.chat_import import ImportedChat, chats_of
+from app.state.chat_import import ImportedChat
+from app.state.chat_reading import chats_of
 from runtime.protocol.chat import Role
 
 ASKED, ANSWERED = (Role.USER, "Why sour?"), (Role.ASSISTANT, "Acids.")
@@ -98,6 +99,6 @@ def test_name_of_the_sender_is_the_model() -> None:
     assert only([{"versions": [answer], "role": ""}]).messages[0].model_name == "tiny"
 
 
-@pytest.mark.parametrize("moment", [10**30, "2023-99-99", "9" * 30, [], {}])
+@pytest.mark.parametrize("moment", [1e30, "2023-99-99", "9" * 30, [], {}])
 def test_moment_that_is_none_is_no_moment(moment: object) -> None:
     assert only({"messages": SOUR, "createdAt": moment}).changed_at_s == 0.0

@@ -1,16 +1,18 @@
 """The list of chats: pinned ones, their menu, and files with chats."""
 
+import json
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFileDialog, QListWidget, QMenu, QToolButton
+from PySide6.QtWidgets import QFileDialog, QListWidget, QMenu, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.state.chat_values import ChatHeading
 from app.theme.palette import DARK, LIGHT
 from app.views.chat_list import ChatList
 from app.views.chat_view import ChatView
+from app.views.notice_bar import NoticeSource
 from tests.support.monitor_stage import MonitorStage
 from tests.support.played_answers import talk
 
@@ -107,15 +109,49 @@ def test_chat_saved_as_markdown_is_what_a_person_reads(
     ],
 )
 def test_file_without_chats_is_told_with_what_to_do(
-    page: ChatView, tmp_path: Path, content: bytes | None, told: str, detail: str
+    page: ChatView, qtbot: QtBot, tmp_path: Path, content: bytes | None, told: str, detail: str
 ) -> None:
     place = tmp_path / "bread.json"
     if content is not None:
         place.write_bytes(content)
     page.files.bring_in(place)
-    assert told in page.notice.text()
+    qtbot.waitUntil(lambda: told in page.notice.text())
     assert detail in "".join(row._detail_text for row in page.notice._rows.values())
     assert list_titles(page) == []
+
+
+def test_long_file_is_told_of_while_it_is_read_and_how_it_ended(
+    page: ChatView, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.state.import_flow.TELL_INTERVAL_S", 0.0)
+    monkeypatch.setattr("app.state.import_flow.SLICE_S", 0.0)
+    chat = {"title": "a", "messages": [{"role": "user", "content": "x" * 5000}]}
+    place = tmp_path / "export.json"
+    place.write_text(json.dumps([chat] * 200))
+    page.files.bring_in(place)
+    qtbot.waitUntil(lambda: "Reading export.json: " in page.notice.text())
+    row = page.notice._rows[NoticeSource.IMPORT]
+    before = page.notice.text()
+    qtbot.waitUntil(lambda: page.notice.text() != before)
+    (stop,) = [each for each in row.findChildren(QPushButton) if each.text() == "Stop reading"]
+    stop.click()
+    assert page.notice.text().endswith("The rest of export.json was not read.")
+    assert 0 < len(page._chat.chats) < 200
+    monkeypatch.setattr("app.state.chat_stream.MAX_CHAT_BYTES", 4000)
+    small = {"title": "b", "messages": [{"role": "user", "content": "y"}]}
+    place.write_text(json.dumps([small, chat])[:-1] + "}")
+    page.files.bring_in(place)
+    qtbot.waitUntil(
+        lambda: (
+            page.notice.text()
+            == "1 chat was brought in. 1 chat was left out, because it is too large to be read. "
+            "Then export.json breaks off. Export it once more to bring in the rest."
+        )
+    )
+    assert "invalid" in row._detail_text or "error" in row._detail_text
+    place.write_bytes(b"PK\x03\x04")
+    page.files.bring_in(place)
+    assert "No chats were found in" in page.notice.text()
 
 
 def test_nothing_is_saved_or_brought_in_when_the_person_leaves_the_dialog(

@@ -1,6 +1,7 @@
 """Markdown that streams in gives the same blocks as Markdown that is there at once."""
 
 import itertools
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -207,3 +208,28 @@ def test_quotes_have_a_bar_each_and_very_deep_ones_none() -> None:
     num_bars = deep.html.count('<td class="bar"')
     assert num_bars == deep.html.count("</table>") == MAX_BAR_LEVEL
     assert deep.html.count("<blockquote>") == deep.html.count("</blockquote>") == 10 - num_bars
+
+
+@pytest.mark.parametrize(
+    ("text", "links"),
+    [
+        ("See https://example.com/a_b?x=1.", ["https://example.com/a_b?x=1"]),
+        (
+            "(http://a.example/x) and mailto:a@b.example",
+            ["http://a.example/x", "mailto:a@b.example"],
+        ),
+        ("- https://a.example\n- b", ["https://a.example"]),
+        (
+            "[name](https://a.example) <https://b.example>",
+            ["https://a.example", "https://b.example"],
+        ),
+        ("main.py README.md www.example.com a@b.example 10.0.0.1 ftp://a.example //a.example", []),
+        ("`https://a.example` and $https://b.example$", []),
+        ("javascript:alert(1) file:///etc/passwd data:text/html,x", []),
+    ],
+)
+def test_bare_addresses_of_the_web_are_links_and_names_of_files_are_not(
+    text: str, links: list[str]
+) -> None:
+    html = "".join(block.html for block in streamed([text]) if isinstance(block, Prose))
+    assert re.findall(r'<a href="([^"]*)"', html) == links
