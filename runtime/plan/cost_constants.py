@@ -11,17 +11,17 @@ from runtime.protocol.values import WeightFormat
 
 NATIVE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
     {
-        WeightFormat.F32: 0.80,
-        WeightFormat.F16: 0.75,
-        WeightFormat.BF16: 0.75,
-        WeightFormat.Q8_G32: 0.70,
-        WeightFormat.Q4_G32: 0.70,
-        WeightFormat.MXFP4: 0.70,
-        WeightFormat.Q4A_G32: 0.70,
-        WeightFormat.Q6_G32: 0.70,
-        WeightFormat.Q3_G16: 0.55,
-        WeightFormat.Q2_G16: 0.45,
-        WeightFormat.Q4K_G32: 0.70,
+        WeightFormat.F32: 1.0,
+        WeightFormat.F16: 1.0,
+        WeightFormat.BF16: 1.0,
+        WeightFormat.Q8_G32: 1.0,
+        WeightFormat.Q4_G32: 1.0,
+        WeightFormat.MXFP4: 1.0,
+        WeightFormat.Q4A_G32: 1.0,
+        WeightFormat.Q6_G32: 0.95,
+        WeightFormat.Q3_G16: 0.75,
+        WeightFormat.Q2_G16: 0.62,
+        WeightFormat.Q4K_G32: 1.0,
     }
 )
 REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
@@ -58,7 +58,7 @@ class CostConstants:
     """Time of one expert of a token that does not depend on its size, with the reference."""
     reference_layer_s: float = 0.001
     """``layer_s`` with the reference."""
-    layer_s: float = 0.00009
+    layer_s: float = 0.00014
     """Time of a layer that does not depend on its weights: many small operations."""
     token_s: float = 0.001
     """The same for a token: sampling, text, messages."""

@@ -111,7 +111,7 @@ def test_nothing_is_offered_of_a_model_that_cannot_run() -> None:
     assert offered([]) == []
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(
     free=st.floats(1, 80),
     drive_gb_per_s=st.sampled_from([0.1, 0.5, 3.0, 12.0]),
