@@ -10,13 +10,11 @@ from typing import Self
 import torch
 
 from runtime.errors import LarderError
+from runtime.memory.large_pages import LARGE_PAGE_BYTES, Span
 from runtime.memory.ledger import Ledger
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
 from runtime.spec.tensors import PAGE_BYTES
-
-LARGE_PAGE_BYTES = 2 * 1024 * 1024
-"""The usual size of a large page."""
 
 
 class Arena:
@@ -70,6 +68,11 @@ class Arena:
     def num_bytes(self) -> int:
         """What the arena takes from its budget, padding included."""
         return self._num_slots * self._stride_bytes
+
+    @property
+    def span(self) -> Span:
+        """Where all of it lies, or lay."""
+        return self._address, self.num_bytes
 
     @property
     def is_open(self) -> bool:

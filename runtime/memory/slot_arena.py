@@ -5,6 +5,7 @@ import itertools
 import torch
 
 from runtime.memory.arena import Arena
+from runtime.memory.large_pages import Span
 from runtime.memory.ledger import Ledger
 from runtime.protocol.plan import MemoryPart
 
@@ -48,6 +49,10 @@ class SlotArena:
     def tensor(self, number: int) -> torch.Tensor:
         """Return the same bytes as a tensor."""
         return self._arenas[number].tensor(0)
+
+    def spans(self) -> list[Span]:
+        """Return where slots lie now, in any thread; one may be dropped right afterwards."""
+        return [arena.span for arena in list(self._arenas.values())]
 
     def drop(self, number: int) -> None:
         """Give a slot's memory back to the system and the ledger."""

@@ -9,6 +9,7 @@ from runtime.errors import LarderError
 from runtime.kernels.matrix import Matrix
 from runtime.kernels.tensor_formats import PLAIN_TYPES
 from runtime.memory.arena import Arena
+from runtime.memory.large_pages import gather
 from runtime.memory.ledger import Ledger
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
@@ -62,6 +63,8 @@ class DensePart:
             self._read_tensor(store, name, entry)
             done_bytes += entry.num_bytes
             progress(done_bytes, total_bytes)
+        if isinstance(self._arena, Arena):
+            gather([self._arena.span])
 
     def matrix(self, name: str) -> Matrix:
         """Return a tensor of two dimensions as kernels take it."""

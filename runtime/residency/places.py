@@ -2,6 +2,7 @@
 
 from runtime.errors import LarderError
 from runtime.kernels.matrix import Slot
+from runtime.memory.large_pages import Span
 from runtime.memory.ledger import Ledger
 from runtime.memory.slot_arena import SlotArena
 from runtime.protocol.errors import ErrorCode
@@ -60,6 +61,10 @@ class RamPlaces:
         number = next(free for free in self._free.values() if free).pop()
         del self.slots[number]
         self._arena.drop(number)
+
+    def spans(self) -> list[Span]:
+        """Return where slots lie in memory now, in any thread."""
+        return self._arena.spans()
 
     def take(self, layer: int, expert: int) -> int:
         """Borrow a free slot for an expert; there must be one."""

@@ -1,10 +1,12 @@
 """Experts in RAM slots, read from the store on demand and in the background."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 
 from runtime.kernels.matrix import Slot
+from runtime.memory.large_pages import gather
 from runtime.memory.ledger import Ledger
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, PolicyKind
 from runtime.residency.books import Books, FillProgress
@@ -52,7 +54,9 @@ class RamExperts:
         self.places = self.residents.places
         self._lanes = ReadLanes(store, books.stalled)
         self.hints = Hints(self._lanes, self.places, books.counters, self.residents.spare)
-        self._filling = Filling(self._lanes, self._note_arrival, books.fill_ended)
+        self._filling = Filling(self._lanes, self._note_arrival, self._end_filling)
+        self._engine_thread = threading.get_ident()
+        self._is_open = True
 
     def fill(self, num_per_layer: int, progress: FillProgress) -> None:
         """Read up to so many experts of each layer and wait for them.
@@ -149,6 +153,7 @@ class RamExperts:
 
     def close(self) -> None:
         """End the readers and give the memory back; may be called twice."""
+        self._is_open = False
         self.hints.withdraw()
         self._lanes.close()
         self.residents.close()
@@ -156,6 +161,12 @@ class RamExperts:
     def check(self) -> None:
         """Assert that slots, places and tiers are sound."""
         self.residents.check(self._filling.of_layer)
+
+    def _end_filling(self, num_read: int, seconds: float) -> None:
+        """Tell it; whoever read last sees to it that experts lie in large pages."""
+        self._books.fill_ended(num_read, seconds)
+        if num_read and threading.get_ident() != self._engine_thread:
+            gather(self.places.spans(), lambda: self._is_open)
 
     def _runs_of_misses(
         self,
