@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -29,6 +29,7 @@ import reporting
 import torch
 from drive_kept import KeptCells, circumstances
 from drive_places import FAST, SLOW
+from kept_parts import Part, measure_parts
 from kernels import Bench, Side, best_settings, line_of, paired_row
 from model_shapes import QWEN3_30B
 from read_limit import ReadLimit
@@ -207,9 +208,7 @@ def _error(found: Logits, exact: Logits) -> float:
     return float(np.sqrt(np.mean((found - exact) ** 2)) / exact.std())
 
 
-def cells(
-    bench: Bench, side: Side, wishes: argparse.Namespace
-) -> Iterator[tuple[str, Callable[[], Iterator[Row]]]]:
+def cells(bench: Bench, side: Side, wishes: argparse.Namespace) -> Iterator[Part]:
     """Yield what is measured in one go, by name."""
     threads = sorted({1, usable_cores()})
     for kind in [wishes.only] if wishes.only else TYPES:
@@ -244,35 +243,17 @@ def main() -> None:
     if wishes.fresh:
         path.unlink(missing_ok=True)
     kept = KeptCells(path, {"quick": wishes.quick} | circumstances())
-    rows: list[Row] = []
-    refused = []
-    num_measured = 0
-    for cell, measure in cells(bench, side, wishes):
-        found = kept.rows(cell)
-        if found is None:
-            if wishes.most <= num_measured:
-                return
-            num_measured += 1
-            try:
-                found = list(measure())
-            except OSError as error:
-                refused.append(f"{cell}: {error}")
-                print(f"left out: {refused[-1]}", flush=True)
-                continue
-            kept.keep(cell, found)
-        for line in found:
-            print(line_of(line), flush=True)
-        rows += found
-    if wishes.only:
+    measured = measure_parts(kept, cells(bench, side, wishes), wishes.most, line_of)
+    if wishes.only or not measured.is_whole:
         return
     result = reporting.write_result(
         name,
-        rows,
+        measured.rows,
         load_averages=reporting.load_averages(),
         num_pairs=gguf_drive.NUM_PAIRS if wishes.drive else bench.num_pairs,
         peer=peer.PACKAGE,
         side=dataclasses.asdict(side),
-        refused=refused,
+        refused=measured.refused,
     )
     kept.forget()
     for kind in TYPES:

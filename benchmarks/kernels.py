@@ -3,11 +3,13 @@
 Run by `make bench-kernels`; writes benchmarks/results/kernels.json. Both sides run a random model
 of one shape with the same bits for each weight and take the likeliest token each time; the peer has
 the best of its settings. `--quick` takes fewer pairs, `--no-peer` leaves it out, `--only Q4_0`
-(or a shape) prints the rows of one comparison and writes nothing.
+(or a shape) prints the rows of one comparison and writes nothing. A stopped run goes on, `--fresh`
+begins anew, `--most 1` measures one more part of it.
 """
 
 import argparse
 import dataclasses
+import functools
 import gc
 import itertools
 import os
@@ -25,7 +27,9 @@ import numpy.typing as npt
 import peer
 import reporting
 import torch
-from model_shapes import QWEN3_30B, SHAPES, RandomModel, Shape, huge_room, random_record
+from drive_kept import KeptCells, circumstances
+from kept_parts import Part, measure_parts
+from model_shapes import QWEN3_30B, SHAPES, RandomModel, huge_room, random_record
 from read_limit import ReadLimit, plain_read
 
 from runtime.kernels.dispatch import choose_kernels, usable_cores
@@ -41,6 +45,7 @@ FORMATS = {
     "MXFP4": WeightFormat.MXFP4,
 }
 """The peer's types, and ours of the same bits."""
+KEPT = Path(__file__).resolve().parent.parent / "build" / "bench-kernels"
 DECODED_TOKENS = 24
 SMALL_SET_BYTES = 10 << 20
 Row = dict[str, Any]
@@ -163,84 +168,95 @@ def paired_row(
 
 
 def model_rows(
-    bench: Bench, sides: list[Side], kind: str, shape: Shape, name: str, targets: dict[str, float]
+    bench: Bench, side: Side, threads: int, kind: str, shape_name: str, targets: dict[str, float]
 ) -> Iterator[Row]:
     """Measure decoding, and prompts where there is a target, of one shape in one format."""
+    shape = SHAPES[shape_name]
     ids = [random.randrange(shape.vocabulary) for _ in range(512)]
     model = RandomModel(bench.kernels, FORMATS[kind], shape)
-    with tempfile.TemporaryDirectory(prefix="larder-bench-") as folder:
+    bench.use(side.instruction_set, threads)
+    with (
+        tempfile.TemporaryDirectory(prefix="larder-bench-") as folder,
+        peer.PeerProcess(peer.environment(side.flavour)) as process,
+    ):
         path = Path(folder) / "random.gguf"
         peer.write_model(path, shape, kind)
-        for side, threads in itertools.product(sides, sorted({1, usable_cores()})):
-            with peer.PeerProcess(peer.environment(side.flavour)) as process:
-                bench.use(side.instruction_set, threads)
-                works = {
-                    "decode": (
-                        lambda: model.decode(DECODED_TOKENS, 5),
-                        lambda each=process: each.decode(DECODED_TOKENS, 5),
-                        DECODED_TOKENS,
-                    ),
-                    "prompt of 32": (
-                        lambda: model.prompt(ids[:32]),
-                        lambda each=process: each.prompt(ids[:32]),
-                        32,
-                    ),
-                    "prompt of 512": (
-                        lambda: model.prompt(ids),
-                        lambda each=process: each.prompt(ids),
-                        512,
-                    ),
-                }
-                for work, least in targets.items():
-                    ours, theirs, tokens = works[work]
-                    settings = best_settings(process, path, threads, theirs)
-                    process.load(path, settings)
-                    sets = f"{side.instruction_set} / peer {side.flavour}"
-                    formats = f"{FORMATS[kind]} / {kind}"
-                    what = f"{name}, {work}, tokens/s, {formats}, {threads} thread(s), {sets}"
-                    limit = ReadLimit(threads)
-                    row = paired_row(bench, what, ours, theirs, least, limit.measure)
-                    row["ours"] = round(row["ours"] * tokens, 1)
-                    row["peer"] = round(row["peer"] * tokens, 1)
-                    row["peer_settings"] = str(settings)
-                    if work == "decode":
-                        used = shape.token_bytes(FORMATS[kind])
-                        row["limit_share"] = limit.share(row["ours"] * used)
-                    yield row
+        works: dict[str, tuple[Callable[[], int], Callable[[], float], int]] = {
+            "decode": (
+                lambda: model.decode(DECODED_TOKENS, 5),
+                lambda: process.decode(DECODED_TOKENS, 5),
+                DECODED_TOKENS,
+            ),
+            "prompt of 32": (
+                lambda: model.prompt(ids[:32]),
+                lambda: process.prompt(ids[:32]),
+                32,
+            ),
+            "prompt of 512": (lambda: model.prompt(ids), lambda: process.prompt(ids), 512),
+        }
+        for work, least in targets.items():
+            ours, theirs, tokens = works[work]
+            settings = best_settings(process, path, threads, theirs)
+            process.load(path, settings)
+            sets = f"{side.instruction_set} / peer {side.flavour}"
+            formats = f"{FORMATS[kind]} / {kind}"
+            what = f"{shape_name}, {work}, tokens/s, {formats}, {threads} thread(s), {sets}"
+            limit = ReadLimit(threads)
+            row = paired_row(bench, what, ours, theirs, least, limit.measure)
+            row["ours"] = round(row["ours"] * tokens, 1)
+            row["peer"] = round(row["peer"] * tokens, 1)
+            row["peer_settings"] = str(settings)
+            if work == "decode":
+                used = shape.token_bytes(FORMATS[kind])
+                row["limit_share"] = limit.share(row["ours"] * used)
+            yield row
 
 
-def kernel_rows(bench: Bench, sides: list[Side]) -> Iterator[Row]:
-    """Measure the experts of one token, row by row."""
-    for side in sides:
-        for weight_format in (*FORMATS.values(), WeightFormat.Q4K_G32):
-            for threads in sorted({1, usable_cores()}):
-                bench.use(side.instruction_set, threads)
-                yield from gemv_rows(bench, weight_format, threads, side.instruction_set)
-                gc.collect()
+def kernel_parts(bench: Bench, sides: list[Side]) -> Iterator[Part]:
+    """Yield the experts of one token, of each format with each number of threads."""
+    formats = (*FORMATS.values(), WeightFormat.Q4K_G32)
+    for side, weight_format, threads in itertools.product(sides, formats, _threads()):
+
+        def measure(
+            side: Side = side, weight_format: WeightFormat = weight_format, threads: int = threads
+        ) -> list[Row]:
+            bench.use(side.instruction_set, threads)
+            gc.collect()
+            return gemv_rows(bench, weight_format, threads, side.instruction_set)
+
+        yield f"experts, {side.instruction_set}, {weight_format}, {threads}", measure
 
 
-def peer_rows(bench: Bench, sides: list[Side], only: str) -> Iterator[Row]:
-    """Measure models beside the peer, row by row; ``only`` names the one type that is wanted."""
+def peer_parts(bench: Bench, sides: list[Side], only: str) -> Iterator[Part]:
+    """Yield models beside the peer; ``only`` names the one type or shape that is wanted."""
     prompts = {"prompt of 512": 2.0, "prompt of 32": 1.5}
-    for kind, targets in (
-        ("Q4_0", {"decode": 1.3, **prompts}),
-        ("Q4_K", {"decode": 1.3, **prompts}),
-        ("Q8_0", {"decode": 1.15}),
-    ):
-        if only not in {"", kind}:
-            continue
-        yield from model_rows(bench, sides, kind, QWEN3_30B, "Qwen3-30B-A3B", targets)
-        gc.collect()
-    for name, kind in (
-        ("gpt-oss-20b", "MXFP4"),
-        ("DeepSeek-V2-Lite", "Q4_0"),
-        ("Mixtral-8x7B", "Q4_0"),
-    ):
-        if only not in {"", name}:
-            continue
-        targets = {"decode": 1.0, "prompt of 32": 1.0}
-        yield from model_rows(bench, sides[:1], kind, SHAPES[name], name, targets)
-        gc.collect()
+    few = {"decode": 1.0, "prompt of 32": 1.0}
+    wanted = [
+        (kind, "Qwen3-30B-A3B", targets, sides)
+        for kind, targets in (
+            ("Q4_0", {"decode": 1.3, **prompts}),
+            ("Q4_K", {"decode": 1.3, **prompts}),
+            ("Q8_0", {"decode": 1.15}),
+        )
+        if only in {"", kind}
+    ]
+    wanted += [
+        (kind, name, few, sides[:1])
+        for name, kind in (
+            ("gpt-oss-20b", "MXFP4"),
+            ("DeepSeek-V2-Lite", "Q4_0"),
+            ("Mixtral-8x7B", "Q4_0"),
+        )
+        if only in {"", name}
+    ]
+    for kind, name, targets, where in wanted:
+        for side, threads in itertools.product(where, _threads()):
+            part = f"{name}, {kind}, {side.instruction_set}, {threads}"
+            yield part, functools.partial(model_rows, bench, side, threads, kind, name, targets)
+
+
+def _threads() -> list[int]:
+    return sorted({1, usable_cores()})
 
 
 def line_of(row: Row) -> str:
@@ -259,6 +275,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three pairs instead of seven")
     parser.add_argument("--no-peer", action="store_true", help="our own rows alone")
     parser.add_argument("--only", default="", help="one type or shape beside the peer, and no more")
+    parser.add_argument("--fresh", action="store_true", help="do not go on with a stopped run")
+    parser.add_argument("--most", type=int, default=99, help="stop after so many more parts")
     options = parser.parse_args()
     kernels = choose_kernels()
     if not isinstance(kernels, NativeKernels):
@@ -273,22 +291,25 @@ def main() -> None:
     if not options.no_peer:
         for side in sides:
             peer.environment(side.flavour)
-    rows: list[Row] = []
-    kernels_alone = () if options.only else kernel_rows(bench, sides)
-    beside = () if options.no_peer else peer_rows(bench, sides, options.only)
-    for row in itertools.chain(kernels_alone, beside):
-        print(line_of(row), flush=True)
-        rows.append(row)
-    if options.only:
+    kept_path = KEPT / ("no-peer.json" if options.no_peer else "kernels.json")
+    if options.fresh:
+        kept_path.unlink(missing_ok=True)
+    kept = KeptCells(kept_path, {"pairs": bench.num_pairs} | circumstances())
+    kernels_alone = () if options.only else kernel_parts(bench, sides)
+    beside = () if options.no_peer else peer_parts(bench, sides, options.only)
+    parts = itertools.chain(kernels_alone, beside)
+    measured = measure_parts(kept, parts, options.most, line_of)
+    if options.only or not measured.is_whole:
         return
     path = reporting.write_result(
         "kernels",
-        rows,
+        measured.rows,
         load_before=load_before,
         num_pairs=bench.num_pairs,
         peer=peer.PACKAGE,
         sides=[dataclasses.asdict(side) for side in sides],
     )
+    kept.forget()
     print(f"written: {path.name}")
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.drive_kept import KeptCells, Rows
+from drive_kept import KeptCells, Rows
 
 ROWS: Rows = [{"what": "a cell", "ours": 2.5}]
 SETTINGS = {"pairs": "5", "commit": "abc"}
