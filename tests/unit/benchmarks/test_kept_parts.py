@@ -1,5 +1,6 @@
 """Benchmarks that are measured part by part."""
 
+import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,7 +17,7 @@ class Bench:
 
     def parts(self) -> Iterator[Part]:
         for name in ("a", "b", "c"):
-            yield name, lambda name=name: self._measure(name)
+            yield name, functools.partial(self._measure, name)
 
     def _measure(self, name: str) -> Iterable[Row]:
         self.done.append(name)
