@@ -4,8 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-
-from benchmarks.priority import first_in_scheduler
+from priority import first_in_scheduler
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "setpriority"), reason="needs priorities")
 
