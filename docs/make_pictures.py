@@ -17,14 +17,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from PySide6.QtWidgets import QApplication, QScrollArea  # noqa: E402
+from PySide6.QtWidgets import QApplication  # noqa: E402
 
 from app.main import Program, StartOptions, make_application  # noqa: E402
 from app.state.settings import ThemeChoice  # noqa: E402
 from app.state.stages import Stage  # noqa: E402
 from app.views.models_view import ModelsView  # noqa: E402
 from app.views.rail import Page  # noqa: E402
-from app.views.settings_view import SettingsView  # noqa: E402
 from runtime.protocol.chat import SamplingSettings  # noqa: E402
 from runtime.protocol.plan import PlanKind  # noqa: E402
 from runtime.protocol.values import Budgets  # noqa: E402
@@ -83,16 +82,6 @@ def use_less_memory(application: QApplication, program: Program) -> None:
     wait(application, lambda: not live.is_applying)
 
 
-def scroll_to_memory(program: Program) -> None:
-    """Bring the sliders of the settings, and what stands below them, into view."""
-    view = program.window.page(Page.SETTINGS)
-    assert isinstance(view, SettingsView)
-    area = view.findChild(QScrollArea)
-    assert area is not None
-    assert view.memory is not None
-    area.verticalScrollBar().setValue(view.memory.y())
-
-
 def picture_monitor(application: QApplication, program: Program) -> None:
     """Picture the Monitor page while answers are written."""
     program.settings.change(
@@ -143,8 +132,6 @@ def main() -> None:
         models.show_discover()
         picture(application, program, Page.MODELS, "discover")
         picture(application, program, Page.SETTINGS, Page.SETTINGS.value)
-        scroll_to_memory(program)
-        picture(application, program, Page.SETTINGS, "settings-memory")
         picture_monitor(application, program)
         program.window.close()
         program.close()
