@@ -1,7 +1,6 @@
 """Models of a hub: what a search finds, and the one that is looked at, with plans for this PC."""
 
 import dataclasses
-from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -9,13 +8,14 @@ from PySide6.QtCore import QObject, Signal
 from app.link.client import RuntimeClient
 from app.state.candidate_flow import fitted
 from app.state.curated import CURATED, CURATED_CONFIGS
+from app.state.hub_choice import Choice
 from app.state.hub_forecasts import HubForecasts
 from app.state.hub_link import Asked, HubLink
 from app.state.library import LibraryState
 from app.state.session import Session
 from app.state.settings import SettingsState
 from runtime.protocol.errors import ErrorReport
-from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook, HubSketch, HubVariant
+from runtime.protocol.hub import HubFit, HubModel, HubSketch
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
     ForecastModels,
@@ -25,29 +25,6 @@ from runtime.protocol.hub_messages import (
     SearchHub,
 )
 from runtime.protocol.messages import CommandFailed, ModelPlanned, PlanModel, Reply
-from runtime.protocol.model import ModelReport
-from runtime.protocol.plan import PlacementPlan, PlanKind
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Choice:
-    """The model of a hub that a person looks at."""
-
-    model_id: str
-    card: HubCard | None = None
-    is_asking: bool = True
-    """Whether its card or its plans are still to come."""
-    report: ModelReport | None = None
-    plans: tuple[PlacementPlan, ...] = ()
-    recommended: PlanKind | None = None
-    error: ErrorReport | None = None
-    variant: str = ""
-    """Which of its models in GGUF was asked for; empty: whichever comes first."""
-    variants: tuple[HubVariant, ...] = ()
-    outlooks: Mapping[str, HubOutlook] = dataclasses.field(default_factory=dict)
-    """How its models in GGUF would do, by their names."""
-    advised: str = ""
-    """The one of them to take; empty while that is not known."""
 
 
 class Discover(QObject):

@@ -3,8 +3,8 @@
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.state.discover import Choice
 from app.state.downloads import DownloadItem, DownloadStage
+from app.state.hub_choice import Choice
 from app.text import phrases
 from app.text.discover_words import DiscoverWords, card_lines, download_button, download_line
 from app.text.errors import sentence

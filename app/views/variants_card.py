@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QButtonGroup, QRadioButton, QVBoxLayout
 
-from app.state.discover import Choice
+from app.state.hub_choice import Choice
 from app.text.discover_words import DiscoverWords, unreadable_line, variant_line
 from app.theme import metrics
 from app.views.pieces import Card, clear_layout, label

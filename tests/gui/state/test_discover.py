@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from app.state.curated import CURATED
-from app.state.discover import Choice, Discover
+from app.state.discover import Discover
+from app.state.hub_choice import Choice
 from app.state.hub_link import HubLink
 from app.state.library import LibraryState
 from app.state.session import Session
