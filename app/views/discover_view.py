@@ -5,7 +5,7 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.state.discover import Discover
-from app.state.downloads import Downloads
+from app.state.downloads import Downloads, DownloadStage
 from app.text.discover_words import DiscoverWords
 from app.text.errors import sentence
 from app.theme import metrics
@@ -172,7 +172,12 @@ class DiscoverView(QWidget):
         if choice is not None:
             variant = self._discover.shown_variant
             item = self._downloads.of(choice.model_id, variant)
-            self.model_view.show_choice(choice, item, variant)
+            done = frozenset(
+                each.variant
+                for each in self._downloads.items
+                if each.model_id == choice.model_id and each.stage is DownloadStage.DONE
+            )
+            self.model_view.show_choice(choice, item, variant, done)
 
     def _on_download_wanted(self) -> None:
         choice = self._discover.choice

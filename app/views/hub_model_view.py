@@ -73,13 +73,22 @@ class HubModelView(QWidget):
         layout.addWidget(area, 1)
         layout.addLayout(foot)
 
-    def show_choice(self, choice: Choice, item: DownloadItem | None, variant: str = "") -> None:
-        """Show a model, or one of those in GGUF, and the download of it if there is one."""
+    def show_choice(
+        self,
+        choice: Choice,
+        item: DownloadItem | None,
+        variant: str = "",
+        done: frozenset[str] = frozenset(),
+    ) -> None:
+        """Show a model, or one of those in GGUF, and the download of it if there is one.
+
+        ``done`` are those of its page that were downloaded since.
+        """
         if choice != self._choice:
             self._choice = choice
             self._show_facts(choice)
             self._show_plans(choice)
-        self.variants.show_choice(choice, variant)
+        self.variants.show_choice(choice, variant, done)
         self._item = item
         stage = item.stage if item is not None else None
         card = choice.card

@@ -1,7 +1,9 @@
 """The models in GGUF of one page: the same weights in files of several sizes, one to choose."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QButtonGroup, QRadioButton, QVBoxLayout
 
@@ -32,8 +34,13 @@ class VariantsCard(Card):
         self.choices: dict[str, QRadioButton] = {}
         """By the names of variants that can be read."""
 
-    def show_choice(self, choice: Choice, current: str) -> None:
-        """Show what there is, and which of it is looked at."""
+    def show_choice(self, choice: Choice, current: str, done: frozenset[str] = frozenset()) -> None:
+        """Show what there is, which of it is looked at, and what came meanwhile."""
+        variants = tuple(
+            msgspec.structs.replace(each, is_here=each.is_here or each.name in done)
+            for each in choice.variants
+        )
+        choice = dataclasses.replace(choice, variants=variants)
         shown = (choice.variants, choice.outlooks, choice.advised)
         if shown != self._shown:
             self._shown = shown

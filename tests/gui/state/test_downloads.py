@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from PySide6.QtCore import QCoreApplication
 
@@ -239,6 +240,25 @@ def test_runtime_that_ends_while_pausing_leaves_it_paused(queue: Queue) -> None:
     queue.downloads.pause("a/b")
     queue.client.crash()
     assert queue.stage() is DownloadStage.PAUSED
+
+
+def test_sizes_of_one_page_are_downloads_of_their_own_and_outlast_the_program(
+    queue: Queue, tmp_path: Path, settings: SettingsState
+) -> None:
+    queue.open()
+    for name in ("Q4_K_M", "Q8_0"):
+        queue.downloads.add(msgspec.structs.replace(some_card(), variant=name), ROOT)
+    assert queue.client.last(DownloadModel).variant == "Q4_K_M"
+    assert [item.key for item in queue.downloads.items] == ["a/b@Q4_K_M", "a/b@Q8_0"]
+    assert queue.downloads.of("a/b") is None
+    queue.downloads.pause("a/b@Q8_0")
+    queue.downloads.close()
+    again = Queue(tmp_path / "downloads.json", settings)
+    first, second = again.downloads.items
+    assert (first.variant, first.stage) == ("Q4_K_M", DownloadStage.WAITING)
+    assert again.downloads.of("a/b", "Q8_0") == second
+    assert second.stage is DownloadStage.PAUSED
+    again.link.deleteLater()
 
 
 def test_downloads_outlast_the_program(

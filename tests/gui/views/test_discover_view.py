@@ -269,6 +269,14 @@ def test_sizes_of_a_page_are_compared_and_the_one_that_suits_is_looked_at(
     view.pause.click()
     page.hub.answer(DownloadPaused(request_id=page.running, kept_bytes=GIB))
     qtbot.waitUntil(lambda: f"{MODEL} · Q4_K_M" in shown(page.view))
+    assert "is here" not in view.variants.choices["Q4_K_M"].text()
+    view.resume.click()
+    done = ModelDownloaded(request_id=page.running, folder="/models/a", size_bytes=17 * GIB)
+    page.hub.answer(done)
+    assert "is here" in view.variants.choices["Q4_K_M"].text()
+    assert view.look_at.isVisible()
+    page.view.download_cards[f"{MODEL}@Q4_K_M"].remove.click()
+    view.download.click()
     page.view.download_cards[f"{MODEL}@Q4_K_M"].remove.click()
     assert page.hub.last(DiscardDownload).variant == "Q4_K_M"
 
