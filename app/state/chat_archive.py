@@ -45,7 +45,8 @@ class ChatArchive:
         """Return one of the files, to be read from its beginning to its end."""
         try:
             return cast("BinaryIO", self._archive.open(member.name))
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        except (zipfile.BadZipFile, RuntimeError) as error:
+            # A password, and ways of packing that are not known, are told as the latter.
             raise ArchiveRefusedError(str(error)) from error
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from app.state.chat_archive import ArchiveRefusedError, ChatArchive, Member, is_
 from app.state.chat_import import ChatImportError, ImportedChat, chat_of
 from app.state.chat_stream import MAX_CHAT_BYTES, Candidate, ChatCutter, NotJsonError
 
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -165,6 +165,17 @@ def damaged(path: Path) -> Path:
     return path
 
 
+def oddly_packed(path: Path) -> Path:
+    """Name a way of packing that nobody has."""
+    zipped(path, {"conversations.json": b"[]"}, zipfile.ZIP_STORED)
+    data = bytearray(path.read_bytes())
+    data[8:10] = b"\x63\0"
+    at = data.index(b"PK\x01\x02") + 10
+    data[at : at + 2] = b"\x63\0"
+    path.write_bytes(data)
+    return path
+
+
 def locked(path: Path) -> Path:
     """Mark the file as encrypted, in its own header and in the directory."""
     zipped(path, {"conversations.json": b"[]"}, zipfile.ZIP_STORED)
@@ -187,6 +198,7 @@ def locked(path: Path) -> Path:
         (lambda path: zipped(path, {}), "without a file of JSON"),
         (locked, "password"),
         (damaged, "not JSON"),
+        (oddly_packed, "compression"),
     ],
 )
 def test_archive_that_could_do_harm_or_is_damaged_is_told(
