@@ -40,6 +40,7 @@ from runtime.hub.variants import (
     variants_of,
 )
 from runtime.inspect.files import shown
+from runtime.inspect.listing import CONFIG_NAME
 from runtime.prepare.disk import free_bytes
 from runtime.prepare.lock import FolderBusyError
 from runtime.protocol.errors import ErrorCode
@@ -191,9 +192,10 @@ def _chosen(repo: Repo, name: str) -> Variant | None:
     """Return the model in GGUF that is meant; None for the one in safetensors."""
     if name:
         return find_variant(repo, name)
-    if any(file.name.endswith(".safetensors") for file in repo.files):
+    variants, names = variants_of(repo), [file.name for file in repo.files]
+    has_weights = any(name.endswith(".safetensors") for name in names)
+    if has_weights and (CONFIG_NAME in names or not variants):
         return None
-    variants = variants_of(repo)
     # Where none can be read, looking at one says why.
     return usual_variant(variants) or next(iter(variants), None)
 

@@ -119,6 +119,9 @@ def test_page_with_safetensors_too_is_told_of_as_published(
     assert card.variant == ""
     assert [each.name for each in card.variants] == ["Q8_0"]
     assert Path(card.outline_folder).is_dir()
+    (published / "config.json").unlink()
+    card = desk.describe("maker/both", hub.address, str(tmp_path), CancelToken())
+    assert card.variant == "Q8_0", "what is left of the other cannot be run"
 
 
 def test_describe_tells_all_models_of_a_page_and_looks_at_the_usual_one(
