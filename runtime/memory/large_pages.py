@@ -26,7 +26,8 @@ def gather(
 ) -> int:
     """Put memory into large pages where it is not; return how many the system made or had.
 
-    What is written or read meanwhile waits for a moment. It ends early when it is no longer wanted,
+    Spans that could not fill one are left alone: a large page that small neighbours share is not
+    given back before the last of them is. What is written or read meanwhile waits for a moment. It ends early when it is no longer wanted,
     when the system finds no room, and on systems that cannot do it.
     """
     collapse = collapse or _system_collapse()
@@ -45,7 +46,7 @@ def gather(
 def _large_pages(spans: Iterable[Span]) -> Iterator[int]:
     """Yield where whole large pages begin; neighbouring spans are one."""
     first = end = 0
-    for start, num_bytes in sorted(spans):
+    for start, num_bytes in sorted(each for each in spans if each[1] >= LARGE_PAGE_BYTES):
         if start != end:
             yield from _within(first, end)
             first = start

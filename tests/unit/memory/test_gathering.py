@@ -44,7 +44,16 @@ def test_gather_that_is_no_longer_wanted_ends() -> None:
     assert gather([(0, 1000 * LARGE)], lambda: len(system.asked) < 3, system) == 3
 
 
-def test_gather_small_or_no_memory_asks_nothing() -> None:
+def test_gather_leaves_small_neighbours_apart() -> None:
+    system = System(0)
+    assert (
+        gather([(start, LARGE // 8) for start in range(0, 8 * LARGE, LARGE // 8)], collapse=system)
+        == 0
+    )
+    assert system.asked == []
+
+
+def test_gather_memory_without_a_whole_large_page_asks_nothing() -> None:
     system = System(0)
     assert gather([], collapse=system) == gather([(4096, LARGE)], collapse=system) == 0
     assert system.asked == []
