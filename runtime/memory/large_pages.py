@@ -27,8 +27,9 @@ def gather(
     """Put memory into large pages where it is not; return how many the system made or had.
 
     Spans that could not fill one are left alone: a large page that small neighbours share is not
-    given back before the last of them is. What is written or read meanwhile waits for a moment. It ends early when it is no longer wanted,
-    when the system finds no room, and on systems that cannot do it.
+    given back before the last of them is. What is written or read meanwhile waits for a moment. It
+    ends early when it is no longer wanted, when the system finds no room, and on systems that
+    cannot do it.
     """
     collapse = collapse or _system_collapse()
     if collapse is None:
