@@ -12,6 +12,8 @@ from runtime.service.handles import claim_streams
 
 FOLDER_VARIABLE = "LARDER_TEST_FAULTS"
 """The folder in which a test puts down what goes wrong."""
+_SETTLE_S = 0.3
+"""Far longer than a reader takes to its next read."""
 _NOWHERE = 64
 """An address that belongs to no process."""
 
@@ -21,6 +23,7 @@ class Faults:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._gate = threading.Lock()
 
     @contextlib.contextmanager
     def failing(self, error_number: int) -> Iterator[None]:
@@ -41,8 +44,18 @@ class Faults:
         """Whether the kernel that asks is to crash."""
         return self._take("crash") is not None
 
+    def hold_readers(self) -> None:
+        """Have all readers stand still from now on.
+
+        The stack of one that runs while it is written breaks off what is written.
+        """
+        self._gate.acquire()
+        threading.Event().wait(_SETTLE_S)
+
     def meet(self) -> str:
         """Let what was put down happen to the calling reader; return why its read fails."""
+        with self._gate:
+            pass
         with contextlib.suppress(FileNotFoundError):
             return os.strerror(int((self._folder / "fail").read_text(encoding="ascii")))
         seconds = self._take("stall")
@@ -116,6 +129,7 @@ def _make_wild(faults: Faults) -> None:
 
         def experts(self, x: int, *others: Any) -> None:
             if faults.wants_crash():
+                faults.hold_readers()
                 self._module.set_num_threads(1)
                 x = _NOWHERE
             self._module.experts(x, *others)
