@@ -32,6 +32,7 @@ from runtime.protocol.plan import BudgetCurve, PlanKind
 from runtime.protocol.values import Budgets
 from runtime.service.drive_rates import DriveRates
 from runtime.service.folders import find_folders
+from runtime.service.inspections import Inspections
 from runtime.service.measuring import forget_other_machine, kernels_name, measure_ram
 from runtime.service.planning import Figures, Planned
 from runtime.service.prepared_places import PreparedPlaces
@@ -67,6 +68,7 @@ class LocalPlanning:
         self._rates_path = rates_path
         self._past_runs = PastRuns(rates_path.with_name(PAST_RUNS))
         self._is_ram_measured = False
+        self._inspections = Inspections(inspect_folder)
         self._drive_rates = drive_rates or DriveRates(rates_path)
 
     def inspect(self, folder: str) -> ModelReport:
@@ -226,7 +228,7 @@ class LocalPlanning:
         )
 
     def _inspect(self, folder: str) -> Inspection:
-        inspection = inspect_folder(folder, self._places.usual)
+        inspection = self._inspections(folder, self._places.usual)
         report = inspection.report
         if inspection.spec is not None:
             routing = self._past_runs.read(report.fingerprint).routing
