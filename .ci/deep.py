@@ -2,8 +2,9 @@
 
 Longer property tests, the native tests under sanitizers, three jobs on the other Pythons of this
 machine, `make run` on a bare Debian, a window that goes with a large model loaded, pages as they
-look, processes killed at random, faults of drive and memory, fuzzers by the clock, programs for
-cards, the package, the extension for other systems, and what people download.
+look, budgets changed a thousand times, processes killed at random, faults of drive and memory,
+fuzzers by the clock, programs for cards, the package, the extension for other systems, and what
+people download.
 Names after the command choose steps; of the others the result keeps what was found before.
 """
 
@@ -20,6 +21,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import bare_system
 import environments
@@ -53,6 +55,10 @@ _FAULTS = {
 }
 FUZZ_S = "LARDER_FUZZ_S"
 """For how long each of the fuzzers runs, in seconds of the processor."""
+_DEMO = ROOT / "build" / "demo" / "larder-demo"
+_NUM_CHANGES = 1000
+_MAX_RESIDENT = 1.03
+"""Of the budget in force or on its way."""
 _CMAKE = Path(sys.executable).with_name("cmake")
 _NATIVE_TESTS = ROOT / "runtime" / "native" / "tests"
 
@@ -144,6 +150,25 @@ def screen_reader() -> dict[str, object]:
         return {"verdict": "nothing to run", "why": lines[-1] if lines else ""}
     verdict = "failed" if status else "passed"
     return {"verdict": verdict, "result": lines[-1] if lines else "", "complaints": lines[:-1]}
+
+
+def live_budgets() -> dict[str, object]:
+    """A thousand changes of the RAM budget while the demo answers: memory follows, answers stay."""
+    environments.prepare(environments.FULL)
+    if not _DEMO.exists():
+        return {"verdict": "nothing to run", "why": "there is no demo model; `make demo` builds it"}
+    module = "tests.support.live_changes"
+    command = [str(environments.FULL.executable), "-m", module, str(_DEMO), str(_NUM_CHANGES)]
+    status, text = output_of(command)
+    start = text.find("{")
+    if status != 0 or start < 0:
+        return {"verdict": "failed", "why": text.strip()[-300:]}
+    found: dict[str, Any] = json.JSONDecoder().raw_decode(text[start:])[0]
+    found["distinct_answers"] = len(found["distinct_answers"])
+    worst = max(found["worst_ratio"].values())
+    is_good = found["num_changed"] >= _NUM_CHANGES and not found["num_refused"]
+    is_good = is_good and found["distinct_answers"] == 1 and worst <= _MAX_RESIDENT
+    return {"verdict": "passed" if is_good else "failed", **found}
 
 
 def killed() -> dict[str, object]:
@@ -259,6 +284,7 @@ STEPS: dict[str, Callable[[], dict[str, object]]] = {
     "leaving": leaving,
     "appearance": appearance,
     "screen_reader": screen_reader,
+    "live_budgets": live_budgets,
     "killed": killed,
     "faults": faults,
     "fuzzers": fuzz,

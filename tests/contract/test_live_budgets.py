@@ -42,11 +42,11 @@ def change(demo_folder: Path, *more: str) -> dict[str, object]:
 
 
 @BUSY
-def test_live_budgets_resident_size_stays_within_a_tenth_through_200_changes(
+def test_live_budgets_resident_size_stays_within_the_budget_and_3_percent_through_200_changes(
     demo_folder: Path,
 ) -> None:
     changes = change(demo_folder)
-    assert_followed(changes)
+    assert_followed(changes, max_ratio=1.03)
     assert changes["num_moved"] == 0
 
 
@@ -63,7 +63,7 @@ def test_live_budgets_of_ram_and_a_card_resident_size_stays_within_a_tenth(
     assert moved >= 4
 
 
-def assert_followed(changes: dict[str, object]) -> None:
+def assert_followed(changes: dict[str, object], max_ratio: float = 1.1) -> None:
     """Assert that all changes were made, that memory followed, and that answers did not."""
     num_changed, num_samples = changes["num_changed"], changes["num_samples"]
     worst_ratio, distinct_answers = changes["worst_ratio"], changes["distinct_answers"]
@@ -75,6 +75,6 @@ def assert_followed(changes: dict[str, object]) -> None:
     assert changes["num_refused"] == 0
     assert num_samples["load"] > 10
     assert num_samples["answers"] > NUM_CHANGES
-    assert max(worst_ratio.values()) <= 1.1, worst_ratio
+    assert max(worst_ratio.values()) <= max_ratio, worst_ratio
     assert len(distinct_answers) == 1
     assert len(distinct_answers[0]) == 24

@@ -87,6 +87,47 @@ def test_single_step_keeps_what_the_others_found(
     assert after["machine"] == whole["machine"]
 
 
+def changes(**other: object) -> dict[str, object]:
+    good: dict[str, object] = {
+        "num_changed": 1003, "num_refused": 0, "distinct_answers": [[4, 2]],
+        "worst_ratio": {"load": 0.7, "answers": 1.02},
+    }  # fmt: skip
+    return good | other
+
+
+@pytest.mark.parametrize(
+    ("status", "found", "verdict"),
+    [
+        (0, changes(), "passed"),
+        (0, changes(worst_ratio={"load": 0.7, "answers": 1.031}), "failed"),
+        (0, changes(distinct_answers=[[4, 2], [4, 3]]), "failed"),
+        (0, changes(num_refused=1), "failed"),
+        (0, changes(num_changed=999), "failed"),
+        (1, changes(), "failed"),
+    ],
+)
+def test_live_budgets_pass_where_memory_and_answers_stayed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    found: dict[str, object],
+    verdict: str,
+) -> None:
+    monkeypatch.setattr(environments, "prepare", lambda _: None)
+    monkeypatch.setattr(deep, "_DEMO", tmp_path)
+    told = f"a warning\n{json.dumps(found)}\nleaked nothing"
+    monkeypatch.setattr(deep, "output_of", lambda _: (status, told))
+    assert deep.live_budgets()["verdict"] == verdict
+
+
+def test_live_budgets_are_not_run_without_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "prepare", lambda _: None)
+    monkeypatch.setattr(deep, "_DEMO", tmp_path / "demo")
+    assert deep.live_budgets()["verdict"] == "nothing to run"
+
+
 class MadeUpFuzzers:
     """Passes of pytest that took a second of the processor each; that of frames finds something."""
 
