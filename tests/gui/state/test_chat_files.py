@@ -334,12 +334,8 @@ def test_branches_of_a_file_are_read_unless_they_make_no_sense() -> None:
     ]
     assert branched(branches=silent) == [("Why?", None), ("New.", 0), ("More", 0)]
     for number, parent in ((1, 7), (0, None), ("1", 0), (1, "0"), (1, [])):
-        row: dict[str, object] = {
-            "role": "assistant",
-            "content": "Old.",
-            "number": number,
-            "parent": parent,
-        }
+        row: dict[str, object] = {"role": "assistant", "content": "Old."}
+        row |= {"number": number, "parent": parent}
         assert branched(branches=[row]) == []
     apart = [
         {"role": "user", "content": "Why?", "number": 0, "parent": None},
