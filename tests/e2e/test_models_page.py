@@ -54,6 +54,10 @@ def test_budget_too_small_is_refused_in_words_and_mended_by_a_larger_one(
     view = candidate_view(ready_window)
     budgets = view._budget
     ready_window.press_on(budgets.ram.slider, Qt.Key.Key_Home)
+    # The least of this context; a longer one would have a least of its own.
+    ready_window.qtbot.waitUntil(
+        lambda: program.session.budgets.ram_bytes is not None, timeout=START_MS
+    )
     ready_window.press_on(budgets._context, Qt.Key.Key_End)
 
     def is_refused() -> bool:
