@@ -13,9 +13,9 @@ and 2048 tokens are measured under the limit of 50 %.
     python benchmarks/drive.py --only calibrated --limit 25 --place fast    a part, not kept
 
 A run that was stopped goes on with the next pair when it is started again in the same way;
-`--fresh` begins anew, `--minutes 3` stops by itself in time, and `--so-far` writes what whole cells
-there are. The benchmark and what it starts come first in the scheduler; how many processors other
-programs took all the same is told for each side.
+`--fresh` begins anew, `--minutes 3` stops by itself in time, and `--so-far` writes the cells that
+have at least three pairs. The benchmark and what it starts come first in the scheduler; how many
+processors other programs took all the same is told for each side.
 
 The drives are a compressed block device in RAM, made for the time of the run, and this one
 throttled to 500 MB/s; `--place "this drive"` is this one as it is, and `--fast FOLDER` a folder on
@@ -69,6 +69,8 @@ PROMPTS_SHARE = 50
 """The limit under which prompts are measured."""
 TABLE_TOKENS = 24
 """Tokens of a turn in the short form of the whole table."""
+MIN_PAIRS = 3
+"""Fewer are not told where a run has not ended."""
 OUR_TURN = 0
 """Stands among turns that are kept for the threads of the peer."""
 WORDS = {
@@ -172,11 +174,52 @@ def _cells(
     """Return the lines of all limits on a drive with one model; kept ones are not measured."""
     names = {share: f"{place_name}, {routing}, {share}" for share in wishes.limit}
     missing = [share for share, name in names.items() if kept.rows(name) is None]
-    if missing and not wishes.so_far:
+    if wishes.so_far:
+        place = Place(place_name, Path())
+        return [line for share in names for line in _so_far(place, routing, share, wishes, kept)]
+    if missing:
         with place_of(place_name, wishes.fast) as place:
             for share, rows in _measured(place, routing, missing, python, wishes, kept):
                 kept.keep(names[share], rows)
     return [line for name in names.values() for line in kept.rows(name) or ()]
+
+
+def _so_far(
+    place: Place, routing: str, share: int, wishes: argparse.Namespace, kept: KeptCells
+) -> list[dict[str, object]]:
+    """Return the lines of a cell from the pairs that there are, none of too few."""
+    cell = Cell(place, place.folder, routing, share, 0)
+    turns = [kept.rows(_name_of(cell, pair)) for pair in range(wishes.pairs)]
+    sides = Sides()
+    for pair in turns:
+        sides.take(pair or [])
+    return sides.rows(cell) if len(sides.ours) >= MIN_PAIRS else []
+
+
+def _name_of(cell: Cell, pair: int) -> str:
+    """Return under which name a pair is kept."""
+    return f"{cell}: pair {pair}"
+
+
+class Sides:
+    """The turns of both sides in one cell."""
+
+    def __init__(self) -> None:
+        self.ours: list[Run] = []
+        self.theirs: dict[int, list[Run]] = {}
+
+    def take(self, turns: list[dict[str, object]]) -> None:
+        """Add the turns of a pair, as they are kept."""
+        for turn in turns:
+            fields: dict[str, Any] = dict(turn)
+            threads = fields.pop("threads")
+            runs = self.ours if threads == OUR_TURN else self.theirs.setdefault(threads, [])
+            runs.append(Run(**fields))
+
+    def rows(self, cell: Cell) -> list[dict[str, object]]:
+        """Return the lines of the cell."""
+        best = _thread_numbers(self.theirs, is_short=True)[0]
+        return _rows(cell, self.ours, self.theirs[best], best)
 
 
 def _measured(
@@ -206,37 +249,30 @@ def _measure(
     """Return the lines of a cell."""
     number = FIRST_TOKENS[cell.routing] + wishes.tokens
     ids = tokens_of(cell, number)
-    ours: list[Run] = []
-    theirs: dict[int, list[Run]] = {}
+    sides = Sides()
     with io_throttle(group, cell.folder, cell.place.limit_per_s) as join:
 
         def start(command: list[str]) -> list[str]:
             return join(group.command(command))
 
         for pair in range(wishes.pairs):
-            name = f"{cell}: pair {pair}"
+            name = _name_of(cell, pair)
             turns = kept.rows(name)
             if turns is None:
                 wishes.clock.begin()
                 mine = our_turn(cell, ids, start)
                 turns = [{"threads": OUR_TURN, **dataclasses.asdict(mine)}]
-                for threads in _thread_numbers(theirs, is_short=wishes.is_short):
+                for threads in _thread_numbers(sides.theirs, is_short=wishes.is_short):
                     beside = peer_turn(python, cell, threads, ids, start)
                     turns.append({"threads": threads, **dataclasses.asdict(beside)})
                 kept.keep(name, turns)
                 wishes.clock.end()
-            for turn in turns:
-                fields: dict[str, Any] = dict(turn)
-                threads = fields.pop("threads")
-                (ours if threads == OUR_TURN else theirs.setdefault(threads, [])).append(
-                    Run(**fields)
-                )
+            sides.take(turns)
         prompts: list[dict[str, object]] = []
         if wishes.prompts and cell.share == PROMPTS_SHARE:
             tokens = tokens_of(cell, max(PROMPTS_TOKENS))
             prompts = prompt_rows(cell, python, tokens, wishes.pairs, start)
-    best = _thread_numbers(theirs, is_short=True)[0]
-    return _rows(cell, ours, theirs[best], best) + prompts
+    return sides.rows(cell) + prompts
 
 
 def _thread_numbers(theirs: Mapping[int, list[Run]], *, is_short: bool) -> tuple[int, ...]:
@@ -295,6 +331,10 @@ def _rows(cell: Cell, ours: list[Run], theirs: list[Run], threads: int) -> list[
                 peer=round(median(theirs, field), 3),
             )
             for field in WORDS
+        ),
+        row(
+            what=f"{what}: pairs of turns",
+            ours=len(ours),
         ),
         row(
             what=f"{what}: share of hits",
