@@ -151,9 +151,10 @@ def card_lines(card: HubCard) -> str:
         files = trn("{size} in {count} file", "{size} in {count} files", card.num_files)
         coming = [files.format(size=size(card.size_bytes), count=count(card.num_files))]
         if card.left_out_bytes:
-            coming.append(
-                tr("{size} of other formats stay there").format(size=size(card.left_out_bytes))
-            )
+            left_out = tr("{size} of other formats stay there")
+            if card.variant:
+                left_out = tr("{size} of other sizes and files stay there")
+            coming.append(left_out.format(size=size(card.left_out_bytes)))
         if card.kept_bytes and not card.is_here:
             coming.append(tr("{size} are here already").format(size=size(card.kept_bytes)))
         lines.append(DOT.join(coming))

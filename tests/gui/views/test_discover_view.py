@@ -235,6 +235,7 @@ def test_sizes_of_a_page_are_compared_and_the_one_that_suits_is_looked_at(
         "Q4_K_M · 17.0 GiB · about 19–24 tokens/s on this PC · runs from the drive",
     ]
     assert "Their numbers cannot be read yet: IQ2_M" in shown(view)
+    assert "of other sizes and files stay there" in card_lines(card)
     assert page.hub.last(DescribeHubModel).variant == "Q8_0"
     assert not view.download.isVisible()
     page.hub.answer(
