@@ -2,7 +2,8 @@
 
 `python .ci/advisories.py FOLDER` reads a checkout of the Python Packaging Advisory Database, which
 is what `pip-audit` asks about over the net, and writes what it says about our packages to
-tests/golden/advisories.txt: package, versions, ids. The gate holds the pins against that.
+tests/golden/advisories.txt: packages asked about; package, versions, ids. The gate holds the pins
+against that.
 """
 
 from __future__ import annotations
@@ -22,12 +23,20 @@ from console import ROOT, CommandError, output_of, say
 
 CONSTRAINTS = ROOT / "constraints.txt"
 LIST = ROOT / "tests" / "golden" / "advisories.txt"
+_ASKED = "# Asked about: "
 
 
 def pinned() -> dict[str, Version]:
     """The versions of constraints.txt by their packages' names."""
     lines = re.findall(r"(?m)^([\w.-]+)==(\S+)", CONSTRAINTS.read_text(encoding="utf-8"))
     return {canonicalize_name(name): Version(version) for name, version in lines}
+
+
+def asked() -> set[str]:
+    """The packages that the database was asked about when the list was written."""
+    lines = LIST.read_text(encoding="utf-8").splitlines()
+    line = next((line for line in lines if line.startswith(_ASKED)), _ASKED)
+    return set(line.removeprefix(_ASKED).split())
 
 
 def ranges_of(events: Iterable[dict[str, str]]) -> Iterator[str]:
@@ -91,6 +100,7 @@ def main(arguments: list[str]) -> int:
     head = (
         f"# Python Packaging Advisory Database (CC BY 4.0), {state.strip()}\n"
         "# Of the packages in constraints.txt; written by .ci/advisories.py.\n"
+        f"{_ASKED}{' '.join(sorted(names))}\n"
     )
     LIST.write_text(head + "".join(f"{line}\n" for line in sorted(found)), encoding="utf-8")
     say(f"{len(found)} ranges are in {LIST.relative_to(ROOT)}")

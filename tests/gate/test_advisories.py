@@ -39,6 +39,11 @@ def test_no_pinned_version_is_named_by_a_known_advisory() -> None:
     assert affected(advisories.pinned()) == []
 
 
+def test_database_was_asked_about_every_pinned_package() -> None:
+    """One that joins the pins is asked about: `.ci/advisories.py FOLDER` makes the list anew."""
+    assert advisories.pinned().keys() - advisories.asked() == set()
+
+
 @pytest.mark.parametrize(
     ("name", "version", "advisory"),
     [
