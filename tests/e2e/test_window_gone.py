@@ -14,6 +14,7 @@ from tests.support.padded_checkpoint import write_padded_checkpoint
 from tests.support.runtime_process import is_alive, wait_until_gone
 from tests.support.window_process import WindowProcess, running_window
 
+IS_DEEP = os.environ.get("LARDER_TEST_PROFILE") == "deep"
 LEAVE_S = 5.0
 """The promise: the worker and its memory are gone within this time."""
 PADDED_BYTES = 1200 << 20
@@ -51,7 +52,7 @@ def model(tmp_path_factory: pytest.TempPathFactory, demo_folder: Path) -> tuple[
 
     The demo; in the long tests one with so many bytes of routed experts as the field case says.
     """
-    if os.environ.get("LARDER_TEST_PROFILE") != "deep":
+    if not IS_DEEP:
         return demo_folder, 100 << 20
     folder = tmp_path_factory.mktemp("padded") / "model"
     return folder, write_padded_checkpoint(folder, PADDED_BYTES)
@@ -99,3 +100,17 @@ def test_worker_killed_alone_is_gone_and_leaves_the_window(
         assert window.process.poll() is None
         window.tell("close")
         assert window.process.wait(LEAVE_S) == 0
+
+
+@pytest.mark.skipif(not IS_DEEP, reason="two more starts of the whole program")
+@pytest.mark.parametrize("end", [close, kill], ids=["closed", "killed"])
+def test_window_takes_along_a_worker_that_stands_still(
+    tmp_home: Path, demo_folder: Path, end: Callable[[WindowProcess], None]
+) -> None:
+    with running_window(tmp_home, demo_folder, is_obedient=end is close) as window:
+        worker = psutil.Process(window.wait_until_loaded())
+        worker.suspend()
+        window.wait_until(lambda: worker.status() == psutil.STATUS_STOPPED)
+        end(window)
+        wait_until_gone(worker.pid, LEAVE_S)
+        window.process.wait(LEAVE_S)
