@@ -93,7 +93,7 @@ class SingleInstance(QObject):
             return
         try:
             message = msgspec.json.decode(bytes(socket.readLine().data()), type=dict[str, str])
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             socket.abort()
             return
         socket.write(QByteArray(_TAKEN))

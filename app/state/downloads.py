@@ -320,7 +320,7 @@ def _read(path: Path) -> list[DownloadItem]:
     """Return the downloads that were not finished; of a file that cannot be read, none."""
     try:
         kept = msgspec.json.decode(path.read_bytes(), type=list[Kept])
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
     return [
         DownloadItem(

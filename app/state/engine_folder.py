@@ -35,7 +35,7 @@ def read_engine_list(path: Path = LIST) -> EngineList | None:
     """Return the list; None where there is none, or it cannot be understood."""
     try:
         found = msgspec.json.decode(path.read_bytes(), type=EngineList)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return found if Path(found.name).name == found.name and found.parts else None
 

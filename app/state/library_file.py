@@ -51,7 +51,7 @@ def read_entries(path: Path) -> dict[str, Entry]:
         entries = msgspec.json.decode(path.read_bytes(), type=list[Entry])
     except OSError:
         return {}
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         with contextlib.suppress(OSError):
             set_aside(path)
         return {}

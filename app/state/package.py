@@ -89,7 +89,7 @@ def read_replaced(path: Path) -> Replaced | None:
     """Return what was put in place; None where there is nothing, or it cannot be read."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Replaced)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -97,7 +97,7 @@ def read_package(environment: Mapping[str, str], marker: Path = MARKER) -> Packa
     """Return what is installed; None where the program runs from its source."""
     try:
         found = msgspec.json.decode(marker.read_bytes(), type=_Marker)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     place = (marker.parent / found.root).resolve()
     kind = PackageKind.FOLDER

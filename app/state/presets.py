@@ -108,7 +108,7 @@ def presets_of(data: bytes) -> list[Preset]:
         for preset in found.presets:
             for field in msgspec.structs.fields(Preset):
                 checked(field.name, getattr(preset, field.name), Preset)
-    except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise PresetFileError(str(error)) from error
     if found.larder_presets > _FORMAT:
         raise PresetFileError(f"format {found.larder_presets}, known is {_FORMAT}")

@@ -155,7 +155,7 @@ def read_settings(path: Path) -> tuple[Settings, list[SettingNotice]]:
         return _DEFAULTS, [
             SettingNotice(SettingProblem.UNREADABLE, str(path), error.strerror or str(error))
         ]
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return _DEFAULTS, [SettingNotice(SettingProblem.DAMAGED, str(path), str(error))]
     if not isinstance(raw, dict):
         return _DEFAULTS, [SettingNotice(SettingProblem.DAMAGED, str(path), "not an object")]

@@ -77,6 +77,6 @@ def _read(path: Path) -> list[LayerBytes]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise LarderError(ErrorCode.FILE_UNREADABLE, file=str(path), reason=reason) from error
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise LarderError(ErrorCode.FILE_UNREADABLE, file=str(path), reason=str(error)) from error
     return found

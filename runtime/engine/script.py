@@ -99,7 +99,7 @@ def read_script(path: Path) -> Script:
     """Return the script of a JSON file; raise ``SETTING_INVALID`` if it is none."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Script)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise LarderError(
             ErrorCode.SETTING_INVALID,
             detail=str(error),

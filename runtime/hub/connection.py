@@ -97,7 +97,7 @@ class HubConnection:
             raise self.unreachable(broken) from broken
         try:
             return msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError) as cause:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as cause:
             raise self.invalid(f"it is not JSON ({cause})") from cause
 
     def read_all(self, url: str, max_bytes: int, model_id: str) -> bytes:

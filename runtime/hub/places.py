@@ -68,7 +68,7 @@ def read_record(folder: Path) -> Record | None:
         if path.stat().st_size > _MAX_RECORD_BYTES:
             return None
         return msgspec.json.decode(path.read_bytes(), type=Record)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

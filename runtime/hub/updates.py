@@ -185,7 +185,7 @@ def _read(host: str, data: bytes) -> _Versions:
 
     try:
         listed = msgspec.json.decode(data, type=_Versions)
-    except (msgspec.DecodeError, UnicodeDecodeError) as cause:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as cause:
         refuse(f"it is no list of versions ({cause})")
     if not _VERSION.fullmatch(listed.version):
         refuse(f"{listed.version!r} is no version")

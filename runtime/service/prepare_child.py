@@ -92,7 +92,7 @@ def _follow(
     for line in _lines(child):
         try:
             event = _decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             ignored.append(line)
             continue
         match event:

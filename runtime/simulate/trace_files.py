@@ -161,7 +161,7 @@ def _read_header(path: Path) -> _Header:
         header = msgspec.json.decode(text, type=_Header)
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise _unreadable(path, str(error)) from error
     if header.version != FORMAT_VERSION:
         raise _unreadable(path, f"version {header.version}, and not {FORMAT_VERSION}")

@@ -307,11 +307,12 @@ def test_h09_download_on_a_full_drive_is_listed_with_its_reason_and_goes_on_when
     again.link.deleteLater()
 
 
+@pytest.mark.parametrize("text", ["[{", '[{"a":' * 50_000], ids=["cut", "deep"])
 def test_list_that_cannot_be_read_or_written_stops_nothing(
-    qapp: QCoreApplication, tmp_path: Path, settings: SettingsState
+    qapp: QCoreApplication, tmp_path: Path, settings: SettingsState, text: str
 ) -> None:
     path = tmp_path / "downloads.json"
-    path.write_text("[{")
+    path.write_text(text)
     queue = Queue(path, settings)
     assert queue.downloads.items == []
     path.unlink()

@@ -101,8 +101,11 @@ def test_forgotten_folder_stays_forgotten(path: Path, qtbot: QtBot) -> None:
     assert LibraryState(path).models == []
 
 
-def test_damaged_list_begins_anew_and_is_kept(path: Path, tmp_path: Path, qtbot: QtBot) -> None:
-    path.write_text('[{"folder": 5}]')
+@pytest.mark.parametrize("text", ['[{"folder": 5}]', '[{"a":' * 50_000], ids=["wrong", "deep"])
+def test_damaged_list_begins_anew_and_is_kept(
+    path: Path, tmp_path: Path, qtbot: QtBot, text: str
+) -> None:
+    path.write_text(text)
     assert LibraryState(path).models == []
     assert len(list(tmp_path.glob("library.damaged-*.json"))) == 1
 

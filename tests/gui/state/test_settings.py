@@ -101,7 +101,11 @@ class TestFile:
         assert values == Settings()
         assert [notice.problem for notice in notices] == [SettingProblem.WRONG]
 
-    @pytest.mark.parametrize("text", ["", "{", "[1, 2]", "\ud800"])
+    @pytest.mark.parametrize(
+        "text",
+        ["", "{", "[1, 2]", "\ud800", "[" * 100_000],
+        ids=["empty", "cut", "a list", "no text", "deep"],
+    )
     def test_damaged_file_gives_the_defaults(self, path: Path, text: str) -> None:
         path.parent.mkdir()
         path.write_bytes(text.encode("utf-8", "surrogatepass"))

@@ -200,6 +200,12 @@ def test_runtime_that_ends_is_no_answer(stage: Stage) -> None:
     assert stage.updates.error == ERROR
 
 
+@pytest.mark.parametrize("data", [b"", b"{", b'{"a":' * 50_000], ids=["empty", "cut", "deep"])
+def test_notes_of_an_update_that_cannot_be_read_are_none(tmp_path: Path, data: bytes) -> None:
+    replaced_file(tmp_path).write_bytes(data)
+    assert read_replaced(replaced_file(tmp_path)) is None
+
+
 def test_appimage_takes_the_place_of_the_old_one_which_is_kept(stage: Stage) -> None:
     path = stage.arrive()
     assert stage.updates.stage is UpdateStage.READY

@@ -9,9 +9,10 @@ import pytest
 from runtime.engine.base import CancelToken
 from runtime.errors import CancelledError, LarderError
 from runtime.hub import download as download_module
+from runtime.hub.connection import HubConnection
 from runtime.hub.desk import HubDesk
 from runtime.hub.download import Fetched
-from runtime.hub.places import discard, part_folder, read_record
+from runtime.hub.places import RECORD_NAME, discard, part_folder, read_record
 from runtime.prepare.lock import FolderLock
 from runtime.protocol.errors import ErrorCode
 from tests.support.fake_hub import COMMIT, FakeHub, Fault
@@ -19,6 +20,7 @@ from tests.unit.hub.conftest import MODEL
 
 SHARD = "model-00001-of-00002.safetensors"
 OTHER_COMMIT = COMMIT[::-1]
+DEEP = b'{"a":' * 50_000
 
 
 class Run:
@@ -222,6 +224,20 @@ def test_download_drive_that_fails_on_the_way_keeps_what_came(
     assert read_record(run.part) is not None
     assert run.desk.kept(MODEL, str(run.root)) > 0
     assert_whole(run.start(), published)
+
+
+def test_answer_of_a_hub_that_nests_without_end_is_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(HubConnection, "read_all", lambda *_: DEEP)
+    error = run.fail()
+    assert error.code is ErrorCode.HUB_ANSWER_INVALID
+    assert "it is not JSON" in str(error.parameters["reason"])
+
+
+def test_record_of_a_download_that_nests_without_end_is_none(tmp_path: Path) -> None:
+    (tmp_path / RECORD_NAME).write_bytes(DEEP)
+    assert read_record(tmp_path) is None
 
 
 def test_download_another_revision_keeps_files_that_are_the_same(run: Run, published: Path) -> None:
