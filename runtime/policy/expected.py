@@ -11,8 +11,8 @@ from runtime.policy.ranked import RankedPolicy
 Floats = npt.NDArray[np.float32]
 _Places = npt.NDArray[np.intp]
 MAX_UNIT = 1e12
-OTHER_PACES = 1e-9
-"""What slower paces count where the last use decides: who was used at the same time."""
+SAME_AGE = 0.5
+"""What shares count where the last use decides: between those that were used at the same time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class Weighing:
     factors: Floats
     """Of the share of each pace, not yet made one."""
     follower_weight: float
+    is_by_last_use: bool = False
+    """Whether the steps since the last use come before all that."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -81,6 +83,7 @@ class ExpectedUsePolicy(RankedPolicy):
         self._max_to_learn = num_experts // 2
         # Its unit grows fastest, so it is the largest of all.
         self._quickest_pace = int(self._decays.argmin())
+        self._last_steps: npt.NDArray[np.int64] = np.zeros(num_experts, np.int64)
         self._units: Floats = np.ones(num_paces, np.float32)
         self._grown: Floats = np.zeros((num_paces, num_experts), np.float32)
         self._row_units: Floats = np.ones(num_experts, np.float32)
@@ -105,18 +108,16 @@ class ExpectedUsePolicy(RankedPolicy):
         return self._all_worths().item(expert)
 
     def believe(self, *, is_believed: bool) -> None:
-        """Rank by expectations from the next step on, or by the last use alone.
-
-        A share that halves with every step is more than all that was used before together, so the
-        quickest pace alone ranks by the last use.
-        """
+        """Rank by expectations from the next step on, or by the last use alone."""
+        # What this step's worths are does not depend on whether anybody asked before.
+        self._all_worths()
         chosen = self.expectation
         if is_believed:
             self.weighing = self._weigh(chosen.weights, chosen.follower_weight)
         else:
-            last_use = [OTHER_PACES] * len(chosen.decays)
-            last_use[self._quickest_pace] = 1.0
-            self.weighing = self._weigh(last_use, 0.0)
+            scale = SAME_AGE / max(1.0, sum(chosen.weights))
+            ties = [scale * weight for weight in chosen.weights]
+            self.weighing = dataclasses.replace(self._weigh(ties, 0.0), is_by_last_use=True)
 
     def _weigh(self, weights: Sequence[float], follower_weight: float) -> Weighing:
         return Weighing(np.array(weights, np.float32) * (1 - self._decays), follower_weight)
@@ -186,7 +187,9 @@ class ExpectedUsePolicy(RankedPolicy):
             # Sums of fixed order, so that every machine decides alike.
             scales = self.weighing.factors / self._units
             worths: Floats = np.add.reduce(self._grown * scales[:, None], axis=0)
-            if self._needed:
+            if self.weighing.is_by_last_use:
+                worths += (self._last_steps - self._step).astype(np.float32)
+            elif self._needed:
                 needed = self._needed_places()
                 rates = self.weighing.follower_weight / len(needed) / self._row_units.take(needed)
                 followers = self._followers.take(needed, axis=0)
@@ -247,6 +250,7 @@ class ExpectedUsePolicy(RankedPolicy):
         places = np.array(experts, np.intp)
         self._places = places if len(experts) == len(self._needed) else None
         self._flat_grown[self._first_of_pace + places] += self._units[:, None]
+        self._last_steps[places] = self._step
         self._worths = None
 
     def _needed_places(self) -> _Places:

@@ -37,6 +37,8 @@ class ForetoldUse:
         self._rows: Floats = np.zeros((num_layers * num_experts, num_experts), np.float32)
         self._flat_rows = self._rows.reshape(-1)
         self._row_units: Floats = np.ones(num_layers * num_experts, np.float32)
+        self._step = 0
+        self._last_steps = np.zeros((num_layers, num_experts), np.int64)
         self._num_seen = np.zeros(num_layers * num_experts, np.int64)
         self._absent: Floats = np.empty((num_layers, num_experts), np.float32)
         self._first_rows = np.arange(num_layers)[:, None] * num_experts
@@ -59,6 +61,8 @@ class ForetoldUse:
             self._units[:] = 1
         flat = self._grown.reshape(len(self._units), -1)
         flat[:, (self._first_rows + needed).reshape(-1)] += self._units[:, None]
+        self._step += 1
+        self._last_steps.put(self._first_rows + needed, self._step)
         worths = self._worths(needed)
         lowest = (worths + self._absent).argmin(axis=1)
         pairs = zip(worths[self._layers, lowest].tolist(), lowest.tolist(), strict=True)
@@ -71,7 +75,9 @@ class ForetoldUse:
         weighing = self._policies[0].weighing
         scales = weighing.factors / self._units
         worths: Floats = np.add.reduce(self._grown * scales[:, None, None], axis=0)
-        if needed.size:
+        if weighing.is_by_last_use:
+            worths += (self._last_steps - self._step).astype(np.float32)
+        elif needed.size:
             # The needed ones first, so that their rows are added in order.
             rows = (self._first_rows + needed).T
             rates = weighing.follower_weight / len(rows) / self._row_units.take(rows)

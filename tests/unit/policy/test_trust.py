@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from runtime.policy.keeper import SlotKeeper
 from runtime.policy.lru import LruPolicy
 from runtime.policy.trust import Doubt, Trust
 from runtime.simulate.replay import Entry, replay
-from tests.support.traces import sticky_trace
+from tests.support.traces import sticky_trace, trace_of
 
 NUM_EXPERTS = 10
 POINT = 0.01
@@ -112,6 +113,41 @@ def test_doubted_expectation_ranks_by_last_use(needs: list[list[int]]) -> None:
                 assert policy.worth(first, now) > policy.worth(second, now)
 
 
+def test_doubted_expectation_prefers_one_use_to_any_number_of_older_ones() -> None:
+    policy = ExpectedUsePolicy(2, NUM_EXPERTS)
+    policy.believe(is_believed=False)
+    for now in range(100):
+        policy.need([1], now)
+    policy.need([2], 100)
+
+    assert policy.worth(2, 100) > policy.worth(1, 100)
+
+
+def test_doubted_expectation_prefers_the_more_used_of_one_age() -> None:
+    policy = ExpectedUsePolicy(2, NUM_EXPERTS)
+    policy.believe(is_believed=False)
+    policy.need([1], 0)
+    policy.need([1, 2], 1)
+    for now in range(2, 100):
+        policy.need([3], now)
+
+    assert policy.worth(1, 99) > policy.worth(2, 99)
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_change_of_belief_leaves_the_worths_of_its_own_step(is_asked: bool) -> None:
+    policy = ExpectedUsePolicy(2, NUM_EXPERTS)
+    policy.need([1], 0)
+    policy.need([2], 1)
+    if is_asked:
+        policy.worth(1, 1)
+    policy.believe(is_believed=False)
+
+    assert policy.worth(1, 1) > 0
+    policy.need([3], 2)
+    assert policy.worth(1, 2) < 0
+
+
 def test_belief_that_comes_back_ranks_as_if_it_had_stayed() -> None:
     policies = [ExpectedUsePolicy(4, NUM_EXPERTS) for _ in range(2)]
     for now, row in enumerate(([1, 2], [2, 3], [1, 4], [2, 3])):
@@ -137,6 +173,17 @@ def test_default_on_routing_that_suits_lru_is_not_half_a_point_below_it(
     lru = replay(trace, POLICIES["lru"], slots).hit_ratio
 
     assert replay(trace, POLICIES[DEFAULT_POLICY], slots).hit_ratio >= lru - 0.5 * POINT
+
+
+@pytest.mark.parametrize("stay_steps", [1, 4])
+def test_default_on_a_sliding_set_is_not_half_a_point_below_lru(stay_steps: int) -> None:
+    # One of 8 is exchanged every so many steps, and never comes back before 64 others have.
+    first = np.arange(1500)[:, None, None] // stay_steps
+    ids = (first + np.arange(8) + 5 * np.arange(4)[None, :, None]) % 64
+    trace = trace_of(ids.tolist(), 64)
+    lru = replay(trace, POLICIES["lru"], [8] * 4).hit_ratio
+
+    assert replay(trace, POLICIES[DEFAULT_POLICY], [8] * 4).hit_ratio >= lru - 0.5 * POINT
 
 
 @pytest.mark.parametrize("entry", Entry)
