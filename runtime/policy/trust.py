@@ -13,7 +13,7 @@ class Doubt:
 
     max_loss: float = 1.5
     """So much less than an LRU hits in all ends the belief."""
-    max_loss_alone: float = 2.0
+    max_loss_alone: float = 1.5
     """So much more may be lost by one layer, by half of it two: few layers go up and down more."""
     max_credit: float = 16.0
     """So much of what was hit more before may be lost first."""
@@ -21,6 +21,8 @@ class Doubt:
     """For so long the last use decides, after the first time."""
     pause_factor: int = 4
     """How much longer each pause is than the one before."""
+    loss_factor: float = 0.5
+    """How much less may be lost at each further chance, so that all losses have a bound."""
 
 
 class Trust:
@@ -82,4 +84,5 @@ class Trust:
         self.loss = 0.0
         self._num_left = self._pause_steps
         self._pause_steps *= self._doubt.pause_factor
+        self._max_loss *= self._doubt.loss_factor
         return True

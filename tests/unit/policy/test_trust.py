@@ -46,7 +46,8 @@ def test_trust_any_needs_loses_what_an_even_lru_hits(needs: list[list[int]], slo
 
 
 def test_trust_ends_after_the_loss_and_comes_back_after_ever_longer_pauses() -> None:
-    trust = Trust(1, Doubt(max_loss=1.5, max_loss_alone=0, pause_steps=3, pause_factor=2))
+    doubt = Doubt(1.5, max_loss_alone=0, pause_steps=3, pause_factor=2, loss_factor=1.0)
+    trust = Trust(1, doubt)
     trust.resize(2)
     states = []
     for _ in range(20):
@@ -57,6 +58,20 @@ def test_trust_ends_after_the_loss_and_comes_back_after_ever_longer_pauses() -> 
     # The first step is nobody's; then each loses one, and the second such ends it.
     pauses = [True, True] + [False] * 3 + [True, True] + [False] * 6 + [True, True] + [False] * 5
     assert states == pauses
+
+
+def test_trust_that_came_back_may_lose_less_each_time() -> None:
+    doubt = Doubt(4.0, max_loss_alone=0, pause_steps=1, pause_factor=1, loss_factor=0.5)
+    trust = Trust(1, doubt)
+    trust.resize(2)
+    states = []
+    for _ in range(14):
+        trust.note(0, [1, 2], 2)
+        trust.settle()
+        states.append(trust.is_believed)
+
+    # After the first step, which is nobody's: more than 4 are lost, than 2, than 1, than a half.
+    assert states == [True] * 5 + [False] + [True] * 3 + [False, True, True, False, True]
 
 
 def test_trust_changes_are_told_when_they_happen() -> None:
@@ -184,6 +199,18 @@ def test_default_on_a_sliding_set_is_not_half_a_point_below_lru(stay_steps: int)
     lru = replay(trace, POLICIES["lru"], [8] * 4).hit_ratio
 
     assert replay(trace, POLICIES[DEFAULT_POLICY], [8] * 4).hit_ratio >= lru - 0.5 * POINT
+
+
+@pytest.mark.parametrize(("num_experts", "top_k"), [(32, 4), (64, 8)])
+@pytest.mark.parametrize("share", [0.125, 0.25])
+def test_default_of_one_layer_whose_routing_suits_lru_is_not_half_a_point_below_it(
+    num_experts: int, top_k: int, share: float
+) -> None:
+    trace = sticky_trace(1500, 1, num_experts, top_k)
+    slots = [int(share * num_experts)]
+    lru = replay(trace, POLICIES["lru"], slots).hit_ratio
+
+    assert replay(trace, POLICIES[DEFAULT_POLICY], slots).hit_ratio >= lru - 0.5 * POINT
 
 
 @pytest.mark.parametrize("entry", Entry)
