@@ -24,15 +24,15 @@ def record_bytes_of(text: str, trace: Trace, layer_stride: int) -> Sequence[Laye
     """
     expected = f"a size, {trace.num_layers} with commas, or a file of sizes, each from 1"
     parts = [part.strip() for part in text.split(",")]
-    if text.removeprefix("-").isdecimal():
-        given: list[LayerBytes] = [int(text)] * trace.num_layers
-    elif all(part.isdecimal() for part in parts):
-        given = [int(part) for part in parts]
-    elif len(parts) > 1 and not text.endswith(".json"):
-        raise invalid("record-bytes", text, expected)
-    else:
-        given = _read(Path(text))
     try:
+        if text.removeprefix("-").isdecimal():
+            given: list[LayerBytes] = [int(text)] * trace.num_layers
+        elif all(part.isdecimal() for part in parts):
+            given = [int(part) for part in parts]
+        elif len(parts) > 1 and not text.endswith(".json"):
+            raise invalid("record-bytes", text, expected)
+        else:
+            given = _read(Path(text))
         sizes_of(trace, given)
     except ValueError as error:
         raise invalid("record-bytes", f"{text} ({error})", expected) from error

@@ -68,6 +68,8 @@ def test_replay_of_a_doubtful_trace_says_so(
         ["--record-bytes", ",".join(["2654208"] * 60)],
         ["--record-bytes", ",".join(["2654208"] * 60) + ",x"],
         ["--record-bytes", "99999999999999999999"],
+        ["--record-bytes", "9" * 5000],
+        ["--record-bytes", "7," + "9" * 5000],
     ],
 )
 def test_replay_of_what_cannot_be_names_the_setting(
