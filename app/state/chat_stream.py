@@ -10,11 +10,14 @@ from typing import Protocol
 
 MAX_CHAT_BYTES = 48 << 20
 """What one chat may take in memory while it is read."""
+MAX_TEXT_BYTES = MAX_CHAT_BYTES
+"""What may come in one piece before the reading is given up: a text, or a gap."""
 MAX_NESTING = 100
 _VALUE_BYTES = 100
 """What a value takes beside its text."""
 _NUM_BETWEEN = 2000
 """Pieces of a file after which whoever reads may do something else."""
+_PIECE_BYTES = 1 << 16
 _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 _MARK = b"\xef\xbb\xbf"
 Candidate = Mapping[str, object]
@@ -82,10 +85,13 @@ class ChatCutter:
         import ijson
 
         start = self._file.read(len(_MARK))
-        source = _Joined(b"" if start == _MARK else start, self._file)
-        events = ijson.basic_parse(source, multiple_values=True, use_float=True)
+        source = _Pieces(b"" if start == _MARK else start, self._file)
+        events = ijson.basic_parse(
+            source, multiple_values=True, use_float=True, buf_size=MAX_TEXT_BYTES
+        )
         try:
             for number, (event, value) in enumerate(events):
+                source.num_waiting_bytes = 0
                 found = self._take(event, value)
                 if found is not None and (whole := self._finished(found)) is not None:
                     yield whole
@@ -162,16 +168,27 @@ class ChatCutter:
         return None
 
 
-class _Joined:
-    """A file whose first bytes were read already."""
+class _Pieces:
+    """A file whose first bytes were read already, in pieces for the parser.
+
+    The parser begins a text anew with each piece until its end is there, so that pieces grow while
+    it waits.
+    """
 
     def __init__(self, start: bytes, file: Source) -> None:
         self._start = start
         self._file = file
+        self.num_waiting_bytes = 0
+        """What was read since the last value."""
 
     def read(self, num_bytes: int) -> bytes:
+        if self.num_waiting_bytes > MAX_TEXT_BYTES:
+            raise NotJsonError(f"more than {MAX_TEXT_BYTES} bytes without a value that ends")
         start, self._start = self._start[:num_bytes], self._start[num_bytes:]
-        return start or self._file.read(num_bytes)
+        wanted = min(num_bytes, max(_PIECE_BYTES, self.num_waiting_bytes))
+        piece = start or self._file.read(wanted)
+        self.num_waiting_bytes += len(piece)
+        return piece
 
 
 def _with_key(outline: str, key: str) -> str:

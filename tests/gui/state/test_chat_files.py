@@ -1,5 +1,6 @@
 """Chats of long files and archives: read piece by piece, and refused where they could do harm."""
 
+import io
 import json
 import tracemalloc
 import zipfile
@@ -95,6 +96,33 @@ def test_long_file_is_read_in_little_memory(tmp_path: Path) -> None:
     assert num_chats == 401
     assert ratio == 1.0
     assert peak_bytes < 2_000_000
+
+
+class Pieces(io.BytesIO):
+    """A file that counts how often it is read."""
+
+    num_reads = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.num_reads += 1
+        return super().read(size)
+
+
+def test_one_long_text_is_read_in_few_pieces_and_one_without_end_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = json.dumps([chat_of("a", "x" * 8_000_000), chat_of("b")]).encode()
+    file = Pieces(content)
+    found = [each for each in chat_stream.ChatCutter(file) if each is not None]
+    assert [each["title"] for each in found] == ["a", "b"]
+    # The parser begins a text anew with each piece; in equal ones these would be 120.
+    assert file.num_reads < 20
+    monkeypatch.setattr(chat_stream, "MAX_TEXT_BYTES", 1_000_000)
+    for endless in (content, b" " * 3_000_000 + content):
+        file = Pieces(endless)
+        with pytest.raises(chat_stream.NotJsonError, match="more than 1000000 bytes"):
+            list(chat_stream.ChatCutter(file))
+        assert file.tell() < 3_000_000
 
 
 def test_chat_that_is_too_large_or_too_deep_is_left_out_and_counted(
