@@ -57,7 +57,7 @@ class ChatArchive:
         """Return the files that chats are in: those that are named so, else all of JSON."""
         infos = [info for info in self._archive.infolist() if not info.is_dir()]
         named = [info for info in infos if _CHATS.fullmatch(info.filename.rpartition("/")[2])]
-        chosen = named or [info for info in infos if info.filename.lower().endswith(_ENDINGS)]
+        chosen = named or [info for info in infos if _may_hold_chats(info.filename)]
         if not chosen:
             raise ArchiveRefusedError("an archive without a file of JSON")
         for info in chosen:
@@ -69,6 +69,11 @@ class ChatArchive:
         if sum(info.file_size for info in chosen) > MAX_UNPACKED_BYTES:
             raise ArchiveRefusedError(f"more than {MAX_UNPACKED_BYTES >> 30} GiB of chats")
         return [Member(info.filename, info.file_size) for info in chosen]
+
+
+def _may_hold_chats(name: str) -> bool:
+    """Whether a file is of JSON, and not what a Mac notes of one beside it."""
+    return name.lower().endswith(_ENDINGS) and not name.rpartition("/")[2].startswith("._")
 
 
 def is_archive(path: Path) -> bool:

@@ -133,10 +133,15 @@ def _tree_of(data: Mapping[str, object]) -> tuple[Rows, Rows]:
     others = mappings(data.get("branches"))
     if others:
         return mappings(data.get("messages")), others
-    nodes = data.get("mapping")
-    return (
-        nodes_of(nodes, data.get("current_node"), _kind_of) if isinstance(nodes, dict) else ([], [])
-    )
+    nodes, current = mapping(data.get("mapping")), data.get("current_node")
+    if not nodes:
+        history = mapping(data.get("history"))
+        current = history.get("currentId")
+        nodes = {
+            node_id: {"parent": mapping(row).get("parentId"), "message": row}
+            for node_id, row in mapping(history.get("messages")).items()
+        }
+    return nodes_of(nodes, current, _kind_of)
 
 
 def _kind_of(row: Mapping[str, object]) -> Role | None:
@@ -204,7 +209,7 @@ def _message_of(row: Mapping[str, object]) -> ImportedMessage | None:
     role = _role_of(row)
     if role is None or not _is_shown(row):
         return None
-    value = next((row[key] for key in ("text", "content", "value") if key in row), None)
+    value = next((row[key] for key in ("text", "content", "value") if row.get(key)), None)
     thought = [part for part in mappings(row.get("content")) if part.get("type") in _THINKING]
     thinking = _text(row.get("thinking") or row.get("reasoning_content") or thought)
     if isinstance(value, list):

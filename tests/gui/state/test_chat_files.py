@@ -152,8 +152,14 @@ def test_archives_of_other_programs_are_read_without_unpacking(tmp_path: Path) -
         "export/picture.png": b"\x89PNG" * 100,
     }
     assert titles(zipped(tmp_path / "export.zip", named)) == ["a", "b", "c"]
-    others = {"one/": b"", "one/chat-1.json": json.dumps(chat_of("d")).encode(), "notes.txt": b"x"}
-    assert titles(zipped(tmp_path / "other.zip", others, zipfile.ZIP_STORED)) == ["d"]
+    others = {
+        "one/": b"",
+        "one/chat-1.json": json.dumps(chat_of("d")).encode(),
+        "__MACOSX/one/._chat-1.json": b"\0\5\x16\7Mac OS X",
+        "one/chat-2.json": json.dumps(chat_of("e")).encode(),
+        "notes.txt": b"x",
+    }
+    assert titles(zipped(tmp_path / "other.zip", others, zipfile.ZIP_STORED)) == ["d", "e"]
     assert sorted(path.name for path in tmp_path.rglob("*.json")) == []
 
 
@@ -432,6 +438,29 @@ def test_tree_of_another_program_keeps_its_branches() -> None:
     ]  # fmt: skip
     assert [each.message.thinking for each in chat.branches][1] == "hm"
     assert chat.shown == (0, 3)
+
+
+def test_history_of_another_program_keeps_its_branches() -> None:
+    def node(parent: str | None, role: str, text: str) -> dict[str, Any]:
+        return {"parentId": parent, "role": role, "content": text}
+
+    nodes = {
+        "q": node(None, "user", "Why?"),
+        "a": node("q", "assistant", "Old."),
+        "b": node("q", "assistant", "New."),
+    }
+    messages = [nodes["q"], nodes["b"]]
+    saved = {"history": {"messages": nodes, "currentId": "b"}, "messages": messages}
+    (chat,) = chats_of(json.dumps([{"id": "1", "title": "T", "chat": saved}]).encode())
+    assert [message.text for message in chat.messages] == ["Why?", "New."]
+    assert [(each.message.text, each.parent) for each in chat.branches] == [
+        ("Why?", None), ("Old.", 0), ("New.", 0),
+    ]  # fmt: skip
+    assert chat.shown == (0, 2)
+    saved["history"] = {"messages": {**nodes, "b": "none"}, "currentId": "gone"}
+    (chat,) = chats_of(json.dumps(saved).encode())
+    assert [message.text for message in chat.messages] == ["Why?", "New."]
+    assert not chat.branches
 
 
 def test_versions_that_were_not_chosen_are_branches() -> None:

@@ -102,3 +102,9 @@ def test_name_of_the_sender_is_the_model() -> None:
 @pytest.mark.parametrize("moment", [1e30, "2023-99-99", "9" * 30, [], {}])
 def test_moment_that_is_none_is_no_moment(moment: object) -> None:
     assert only({"messages": SOUR, "createdAt": moment}).changed_at_s == 0.0
+
+
+def test_message_whose_text_stands_in_its_parts_alone_is_read() -> None:
+    parts = [{"type": "text", "text": "Why sour?"}]
+    chat = only({"chat_messages": [{"sender": "human", "text": "", "content": parts}]})
+    assert words(chat) == [ASKED]
