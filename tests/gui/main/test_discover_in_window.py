@@ -109,7 +109,7 @@ def test_one_of_several_sizes_in_gguf_is_compared_downloaded_and_listed_as_one_m
         )
         choices = view.model_view.variants.choices
         qtbot.waitUntil(lambda: "tokens/s" in choices["BF16"].text(), timeout=WAIT_MS)
-        choices["BF16"].click()
+        choices["BF16"].radio.click()
         discover = program.discover
         qtbot.waitUntil(
             lambda: discover.choice is not None and bool(discover.choice.plans), timeout=WAIT_MS

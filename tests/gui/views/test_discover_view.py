@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QFileDialog, QLabel, QRadioButton, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QRadioButton, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.state.curated import CURATED
@@ -244,12 +244,12 @@ def test_sizes_of_a_page_are_compared_and_the_one_that_suits_is_looked_at(
             card=msgspec.structs.replace(card, variant="Q8_0", outline_folder="/cache/o/b.gguf"),
         )
     )
-    assert view.variants.choices["Q8_0"].isChecked()
+    assert view.variants.choices["Q8_0"].radio.isChecked()
     page.client.answer(reply)
-    view.variants.choices["Q4_K_M"].click()
+    view.variants.choices["Q4_K_M"].radio.click()
     assert page.hub.last(DescribeHubModel).variant == "Q4_K_M"
     num_asked = page.hub.count(DescribeHubModel)
-    view.variants.choices["Q4_K_M"].click()
+    view.variants.choices["Q4_K_M"].radio.click()
     assert page.hub.count(DescribeHubModel) == num_asked
     page.hub.answer(
         HubModelDescribed(request_id=page.hub.last(DescribeHubModel).request_id, card=card)
@@ -280,6 +280,30 @@ def test_sizes_of_a_page_are_compared_and_the_one_that_suits_is_looked_at(
     view.download.click()
     page.view.download_cards[f"{MODEL}@Q4_K_M"].remove.click()
     assert page.hub.last(DiscardDownload).variant == "Q4_K_M"
+
+
+def test_sizes_fit_into_a_narrow_page_and_are_chosen_by_their_words(
+    page: Page, qtbot: QtBot
+) -> None:
+    page.allow()
+    long = msgspec.structs.replace(VARIANTS[0], name="folder-of-the-maker-" * 6 + "tiny")
+    card = msgspec.structs.replace(CARD, variant="Q4_K_M", variants=[long, *VARIANTS[1:]])
+    page.look_at(card)
+    asked = page.client.last(ForecastModels)
+    outlooks = [HubOutlook(forecast=some_forecast()) for _ in asked.models]
+    page.client.answer(ModelsForecast(request_id=asked.request_id, forecasts=outlooks, advised=2))
+    page.view.resize(676, 480)
+    view = page.view.model_view
+    (area,) = view.findChildren(QScrollArea)
+    inside = area.widget()
+    qtbot.waitUntil(lambda: inside.width() == area.viewport().width())
+    row = view.variants.choices["Q8_0"]
+    QTest.mouseClick(row, Qt.MouseButton.RightButton, pos=row.rect().center())
+    assert not row.radio.isChecked()
+    QTest.mouseClick(row, Qt.MouseButton.LeftButton, pos=row.rect().center())
+    assert row.radio.isChecked()
+    assert page.hub.last(DescribeHubModel).variant == "Q8_0"
+    assert row.radio.accessibleName() == row.text()
 
 
 def test_page_without_a_size_that_runs_advises_none(page: Page) -> None:
