@@ -13,8 +13,10 @@ from runtime.inspect.shards import MAX_SHARDS, MAX_TENSORS
 from runtime.protocol.errors import ErrorCode
 
 ENDING = ".gguf"
-_PROJECTORS = ("mmproj", "mtp-")
-"""How files begin that are no model of their own but go beside one."""
+_BESIDE = re.compile(
+    r"mmproj|mtp-|.*[-_.]mmproj[-_.]|(.*[-_.])?imatrix([-_.][a-z]+)?\.gguf$", re.IGNORECASE
+)
+"""Names of files that are no model of their own but go beside one, or were used to make it."""
 _NUMBERED = re.compile(
     r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<total>\d{5})(?P<ending>\.gguf)", re.IGNORECASE
 )
@@ -46,7 +48,7 @@ class GgufParts:
 
 def is_gguf_name(name: str) -> bool:
     """Whether a file's name is that of a model in GGUF, or of a part of one."""
-    return name.lower().endswith(ENDING) and not name.lower().startswith(_PROJECTORS)
+    return name.lower().endswith(ENDING) and not _BESIDE.match(name)
 
 
 def models_among(names: Iterable[str]) -> list[str]:

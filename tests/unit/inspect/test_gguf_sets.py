@@ -148,6 +148,24 @@ def test_what_lies_in_a_cache_beside_snapshots_and_cannot_be_read_is_passed_over
     assert problem(file).code is ErrorCode.NOT_A_MODEL
 
 
+@pytest.mark.parametrize(
+    ("name", "is_model"),
+    [
+        ("mmproj-F16.gguf", False),
+        ("tiny-mmproj-F16.gguf", False),
+        ("tiny.MMPROJ.gguf", False),
+        ("mtp-tiny.gguf", False),
+        ("imatrix_unsloth.gguf", False),
+        ("tiny-imatrix.gguf", False),
+        ("tiny-imatrix-Q4_K_M.gguf", True),
+        ("imatrix-tiny-Q4_K_M.gguf", True),
+        ("commproject-7b.gguf", True),
+    ],
+)
+def test_files_beside_a_model_are_none(name: str, is_model: bool) -> None:
+    assert parts.is_gguf_name(name) is is_model
+
+
 def test_every_model_of_a_folder_is_found_by_its_first_part_that_is_there() -> None:
     largest = [f"large-{number:05d}-of-04096.gguf" for number in range(2, 4097)]
     others = ["one.GGUF", "b-00003-of-00003.gguf", "b-00009-of-00003.gguf", "mmproj-b.gguf"]
