@@ -17,6 +17,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from app.views.bare_links import BareLinks
 from app.views.markdown_formulas import with_formulas
 from app.views.nested_code import nested_code
 
@@ -117,12 +118,7 @@ class _Renderer(RendererHTML):
 def _parser() -> MarkdownIt:
     options = {"html": False, "linkify": True, "maxNesting": MAX_NESTING}
     parser = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
-    links = parser.linkify
-    assert links is not None, "the package for links is one of ours"
-    # Names of files such as main.py would be addresses too; only what says its kind is one.
-    links.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
-    for kind in ("ftp:", "//"):
-        links.add(kind, None)
+    parser.linkify = BareLinks()
     return with_formulas(parser.enable(["table", "strikethrough", "linkify"]))
 
 

@@ -225,6 +225,12 @@ def test_quotes_have_a_bar_each_and_very_deep_ones_none() -> None:
         ),
         ("main.py README.md www.example.com a@b.example 10.0.0.1 ftp://a.example //a.example", []),
         ("`https://a.example` and $https://b.example$", []),
+        ("看https://a.example/x。然后", ["https://a.example/x"]),
+        (
+            "（https://a.example/x）和https://b.example，或 http://c.example/y：好",
+            ["https://a.example/x", "https://b.example", "http://c.example/y"],
+        ),
+        ("https://a.example/y，https://b.example", ["https://a.example/y", "https://b.example"]),
         ("javascript:alert(1) file:///etc/passwd data:text/html,x", []),
     ],
 )
