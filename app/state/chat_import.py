@@ -106,7 +106,8 @@ def chat_of(data: Mapping[str, object]) -> ImportedChat | None:
     untold = read[: _count(data.get("num_untold"))]
     branches, path = _branches(shown, others) if others else ((), ())
     return ImportedChat(
-        _line(data.get("title") or data.get("name")) or title_of(found[0].text),
+        _line(data.get("title") or data.get("name"))
+        or title_of(found[0].text or found[0].thinking),
         tuple(found),
         _time(data) or _time(rows[-1]),
         is_pinned=data.get("is_pinned") is True,
@@ -204,7 +205,7 @@ def _model_of(row: Mapping[str, object]) -> str:
 
 
 def _message_of(row: Mapping[str, object]) -> ImportedMessage | None:
-    """Return a message; None for one of another role, or without a text."""
+    """Return a message; None for one of another role, or that neither says nor thinks."""
     row = selected(row)
     role = _role_of(row)
     if role is None or not _is_shown(row):
@@ -215,15 +216,16 @@ def _message_of(row: Mapping[str, object]) -> ImportedMessage | None:
     if isinstance(value, list):
         value = [part for part in value if part not in thought]
     text = _text(value)
-    if value is None:
-        steps = mappings(row.get("steps"))
+    if value is None and (steps := mappings(row.get("steps"))):
         thinking = _text([step for step in steps if _is_thinking(step)])
         text = _text([step for step in steps if not _is_thinking(step)])
     if role is Role.ASSISTANT and not thinking:
         thinking, text = split_thinking(text)
-    if not text.strip():
-        return None
     end, stats = row.get("end"), None
+    # Of other programs what was only thought comes before an answer that says something.
+    is_told = role is Role.ASSISTANT and end is not None and bool(thinking.strip())
+    if not text.strip() and not is_told:
+        return None
     with contextlib.suppress(msgspec.ValidationError):
         stats = msgspec.convert(row.get("stats"), GenerationStats | None)
     return ImportedMessage(

@@ -108,3 +108,13 @@ def test_message_whose_text_stands_in_its_parts_alone_is_read() -> None:
     parts = [{"type": "text", "text": "Why sour?"}]
     chat = only({"chat_messages": [{"sender": "human", "text": "", "content": parts}]})
     assert words(chat) == [ASKED]
+
+
+def test_answer_that_was_stopped_while_it_was_thought_of_is_read() -> None:
+    stopped = {"role": "assistant", "text": "", "thinking": "Perhaps", "end": "stopped"}
+    others = [{"role": name, "text": "", "thinking": "x"} for name in ("assistant", "user")]
+    chat = only({"messages": [SOUR[0], stopped, *others]})
+    assert words(chat) == [ASKED, (Role.ASSISTANT, "")]
+    assert chat.messages[1].thinking == "Perhaps"
+    assert chat.messages[1].end.value == "stopped"
+    assert only({"messages": [stopped]}).title == "Perhaps"
