@@ -16,7 +16,7 @@ import msgspec
 from app.state.chat_titles import title_of
 from app.state.chat_trees import Rows, mapping, mappings, nodes_of, selected, with_versions
 from app.state.chat_values import AnswerEnd
-from app.state.thinking import split_thinking
+from app.state.thinking import split_folds, split_thinking
 from runtime.protocol.chat import GenerationStats, Role
 
 _MAX_TIME_S = 1 << 33
@@ -219,6 +219,8 @@ def _message_of(row: Mapping[str, object]) -> ImportedMessage | None:
     if value is None and (steps := mappings(row.get("steps"))):
         thinking = _text([step for step in steps if _is_thinking(step)])
         text = _text([step for step in steps if not _is_thinking(step)])
+    if role is Role.ASSISTANT and not thinking:
+        thinking, text = split_folds(text)
     if role is Role.ASSISTANT and not thinking:
         thinking, text = split_thinking(text)
     end, stats = row.get("end"), None

@@ -118,3 +118,20 @@ def test_answer_that_was_stopped_while_it_was_thought_of_is_read() -> None:
     assert chat.messages[1].thinking == "Perhaps"
     assert chat.messages[1].end.value == "stopped"
     assert only({"messages": [stopped]}).title == "Perhaps"
+
+
+@pytest.mark.parametrize(
+    ("text", "thinking", "answer"),
+    [
+        ("{0}&gt; 1 &lt; 2\n&gt; so\n</details>\nAcids.", "1 < 2\nso", "Acids."),
+        ("\n{0}> hm\n</details>\n\n{0}> so\n</details>Acids.", "hm\n\nso", "Acids."),
+        ("{0}> never ends", "", "{0}> never ends"),
+        ("Acids. {0}> later</details>", "", "Acids. {0}> later</details>"),
+    ],
+)
+def test_thinking_that_folds_away_is_no_answer(text: str, thinking: str, answer: str) -> None:
+    fold = '<details type="reasoning" done="true" duration="3">\n<summary>Thought</summary>\n'
+    content = text.replace("{0}", fold)
+    chat = only({"messages": [{"role": "assistant", "content": content}]})
+    assert chat.messages[0].thinking == thinking
+    assert chat.messages[0].text == answer.replace("{0}", fold)
