@@ -130,6 +130,8 @@ def main() -> None:
         models = program.window.page(Page.MODELS)
         assert isinstance(models, ModelsView)
         models.show_discover()
+        last, forecasts = program.discover.models[-1].model_id, program.discover.forecasts
+        wait(application, lambda: forecasts.of(last) is not None)
         picture(application, program, Page.MODELS, "discover")
         picture(application, program, Page.SETTINGS, Page.SETTINGS.value)
         picture_monitor(application, program)
