@@ -99,7 +99,7 @@ def _of_version_before() -> str:
     from app.state.package import read_replaced, replaced_file
 
     record = read_replaced(replaced_file(app_folders(os.environ).data))
-    if record is None or not Path(record.previous).exists():
+    if record is None or not record.previous or not Path(record.previous).exists():
         return ""
     return f"\n\n{start_words.version_before(record.previous)}"
 

@@ -65,11 +65,11 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replaced(msgspec.Struct, frozen=True, kw_only=True):
-    """What was put in place and has not started yet, as it is kept in a file."""
+    """What was fetched or put in place and has not started yet, as it is kept in a file."""
 
     version: str
     previous: str
-    """The version before, which goes once the new one has started."""
+    """The version before, which goes once the new one has started; empty where none is kept."""
 
 
 class _Marker(msgspec.Struct, frozen=True):

@@ -1,5 +1,6 @@
 """Newer versions of the program: looked for when that is allowed, fetched and put in place."""
 
+import contextlib
 import enum
 import os
 import shutil
@@ -178,32 +179,32 @@ class Updates(HubWork[UpdateStage]):
         assert package is not None
         assert update is not None
         self.file = path
-        if not package.is_replaced_by_us:
-            self._set(UpdateStage.FETCHED)
-            return
-        record = Replaced(version=update.version, previous=str(package.previous))
+        previous = str(package.previous) if package.keeps_previous else ""
+        record = Replaced(version=update.version, previous=previous)
         try:
-            # Told first: what is kept for nobody would never go.
+            # Told first: what is kept for nobody would never go, nor what was fetched.
             write_whole(self._record, pretty(record))
             if package.kind is PackageKind.APPIMAGE:
                 _replace_file(Path(path), package)
         except OSError as error:
             self._fail(_not_replaced(package, error))
             return
-        self._set(UpdateStage.READY)
+        self._set(UpdateStage.READY if package.is_replaced_by_us else UpdateStage.FETCHED)
 
     def _let_go(self) -> None:
-        """Delete the version before, now that the new one has started; else leave it."""
+        """Delete what was fetched and the version before, now that the new one has started."""
         package = self._package
-        if package is not None and package.kind is PackageKind.SETUP and package.previous.exists():
-            # This very start is that of the new version: the one before would run from its folder.
-            self._start_removing(package.previous)
-        record = read_replaced(self._record)
-        if package is None or record is None or record.version != self._version:
+        if package is None:
             return
-        self._record.unlink(missing_ok=True)
-        shutil.rmtree(self._downloads, ignore_errors=True)
-        if record.previous == str(package.previous):
+        # Beside Windows' installer this very start is that of the new version: the one before would
+        # run from its folder.
+        is_over = package.kind is PackageKind.SETUP and package.previous.exists()
+        record = read_replaced(self._record)
+        if record is not None and record.version == self._version:
+            self._record.unlink(missing_ok=True)
+            shutil.rmtree(self._downloads, ignore_errors=True)
+            is_over = is_over or record.previous == str(package.previous)
+        if is_over:
             self._start_removing(package.previous)
 
     def _start_removing(self, path: Path) -> None:
@@ -234,7 +235,8 @@ def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def _not_replaced(package: Package, error: OSError) -> ErrorReport:

@@ -131,3 +131,15 @@ def test_version_before_is_named_while_the_new_one_has_not_started(
     kept.write_text("old")
     assert str(kept) in last_words.tell_of_fault(11, log)
     assert str(kept) in last_words.tell_of_failure(RuntimeError("broken"), log)
+
+
+def test_no_version_before_is_named_where_none_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LARDER_HOME", str(tmp_path))
+    monkeypatch.setattr(last_words, "show", lambda *_: "")
+    record = tmp_path / "data" / "update.json"
+    record.parent.mkdir()
+    told = last_words.tell_of_fault(11, tmp_path / "crash.log")
+    record.write_text('{"version": "0.2.0", "previous": ""}')
+    assert last_words.tell_of_fault(11, tmp_path / "crash.log") == told

@@ -255,6 +255,26 @@ def test_systems_own_packages_are_fetched_and_left_to_it(
     assert made.place.read_text() == "old"
 
 
+@pytest.mark.parametrize("kind", [PackageKind.DEB, PackageKind.SETUP])
+def test_fetched_package_goes_once_its_version_has_started(
+    tmp_path: Path, qapp: QCoreApplication, kind: PackageKind
+) -> None:
+    path = Stage(tmp_path, kind).arrive()
+    chats = tmp_path / "data" / "chats.db"
+    chats.write_text("mine")
+    old = Stage(tmp_path, kind)
+    old.updates.begin()
+    old.updates.close()
+    assert path.exists()
+    new = Stage(tmp_path, kind, version="0.2.0")
+    new.updates.begin()
+    new.updates.close()
+    assert not path.exists()
+    assert not replaced_file(new.data).exists()
+    assert new.place.read_text() == "old"
+    assert chats.read_text() == "mine"
+
+
 def test_folder_is_unpacked_beside_and_changed_when_the_program_closes(
     tmp_path: Path, qapp: QCoreApplication
 ) -> None:
