@@ -47,9 +47,11 @@ def one_start(program: Path, environment: dict[str, str], max_s: float = MAX_STA
         with subprocess.Popen(
             [program], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as child:
-            watch.wait(max_s)
-            taken_s = time.perf_counter() - begun_s
-            child.send_signal(signal.SIGTERM)
+            try:
+                watch.wait(max_s)
+                taken_s = time.perf_counter() - begun_s
+            finally:  # else one that shows no window would be waited for without end
+                child.send_signal(signal.SIGTERM)
     return taken_s
 
 
