@@ -3,7 +3,8 @@
 `python -m installers.versions --new-key FILE` makes a key and prints its public half, which belongs
 into `sources.toml`; the file has to be kept secret, and outside of the repository.
 `python -m installers.versions DIST --notes FILE --key FILE` writes the list and its signature
-beside the packages; all of DIST is then what has to lie at the address in `sources.toml`.
+beside the packages, and the checksums of all; DIST is then what has to lie at the address in
+`sources.toml`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -68,8 +70,13 @@ def write(description: Description, dist: Path, notes: Path, key: Path) -> list[
     """Write the list and its signature; return the files that it names.
 
     Raises:
-        RecipeError: there is no package of this version, or the key is none.
+        RecipeError: there is no package of this version, it is no number, or the key is none.
     """
+    if not re.fullmatch(r"\d+(\.\d+){0,3}", description.version):
+        raise RecipeError(
+            f"{description.version} cannot be compared with other versions; give pyproject.toml "
+            "numbers with points between them."
+        )
     try:
         secret = serialization.load_pem_private_key(key.read_bytes(), None)
     except (ValueError, TypeError) as error:
@@ -96,6 +103,8 @@ def write(description: Description, dist: Path, notes: Path, key: Path) -> list[
     data = (json.dumps(listed, indent=1, ensure_ascii=False) + "\n").encode()
     (dist / LIST).write_bytes(data)
     (dist / SIGNATURE).write_bytes(base64.b64encode(secret.sign(data)) + b"\n")
+    # Packages of several systems come together here, and each recipe knew its own alone.
+    pack.write_checksums(dist)
     return [str(file["name"]) for file in files.values()]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from app.state.package import read_package
 from installers import description, engine, marker, versions, wheels
 from installers.linux import folder
 from runtime.engine.base import CancelToken
-from runtime.hub.updates import UpdateDesk
+from runtime.hub.updates import LIST, SIGNATURE, UpdateDesk
 from tests.support.fake_hub import fake_hub
 
 UPDATES = '[updates]\nsource = "%s"\nkey = "%s"\n'
@@ -53,7 +55,11 @@ def test_list_of_versions_is_signed_so_that_the_program_believes_it(
     assert "has no package of" in capsys.readouterr().err
     name = versions.packages(description.read())["linux-appimage"]
     (dist / name).write_bytes(b"program")
+    (dist / "SHA256SUMS").write_text("of another system's packages\n")
     assert versions.main(arguments) == 0
+    told = dict(line.split()[::-1] for line in (dist / "SHA256SUMS").read_text().splitlines())
+    assert told.keys() == {name, LIST, SIGNATURE}
+    assert told[name] == hashlib.sha256(b"program").hexdigest()
     with fake_hub(monkeypatch) as site:
         site.files = dist
         desk, address = UpdateDesk(), f"{site.address}/updates"
@@ -61,6 +67,12 @@ def test_list_of_versions_is_signed_so_that_the_program_believes_it(
     assert found is not None
     assert (found.version, found.file) == (description.read().version, name)
     assert found.notes == "More models."
+
+
+def test_version_that_no_program_could_compare_is_not_published(tmp_path: Path) -> None:
+    odd = dataclasses.replace(description.read(), version="0.2.0rc1")
+    with pytest.raises(description.RecipeError, match="rc1 cannot be compared"):
+        versions.write(odd, tmp_path, tmp_path / "notes.txt", tmp_path / "key")
 
 
 def test_key_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
