@@ -44,7 +44,7 @@ class EngineParts(HubWork[EngineStage]):
         self._data = data
         self.card = ""
         """The card that it is for."""
-        if listed is not None and is_there(self.folder):
+        if self.is_here:
             self.stage = EngineStage.READY
         session.changed.connect(self._on_session_changed)
 
@@ -58,6 +58,11 @@ class EngineParts(HubWork[EngineStage]):
         """Where it lies, once it was fetched."""
         assert self._listed is not None
         return engine_folder(self._data, self._listed)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it was fetched and not given back."""
+        return self._listed is not None and is_there(self.folder)
 
     @property
     def is_busy(self) -> bool:

@@ -40,9 +40,11 @@ class EngineCard(Card):
     def _show(self) -> None:
         stage = self._parts.stage
         self._told.setText(self._line())
-        self.fetch.setVisible(stage in _CAN_FETCH)
+        # One that could not be removed is still here, and is not to be fetched again.
+        is_left = stage is EngineStage.FAILED and self._parts.is_here
+        self.fetch.setVisible(stage in _CAN_FETCH and not is_left)
         self.stop.setVisible(stage is EngineStage.FETCHING)
-        self.give_back.setVisible(stage is EngineStage.READY)
+        self.give_back.setVisible(stage is EngineStage.READY or is_left)
         self.setVisible(stage is not EngineStage.NOT_NEEDED)
 
     def _line(self) -> str:

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QObject, Signal
 from pytestqt.qtbot import QtBot
 
-from app.state.engine_folder import EngineList
+from app.state.engine_folder import READY, EngineList
 from app.state.engine_parts import EngineParts, EngineStage
 from app.state.hub_link import HubLink
 from app.text import units
@@ -88,6 +88,21 @@ def test_fetching_can_be_stopped_and_what_is_there_given_back(shown: Shown, tmp_
     shown.card.give_back.click()
     assert "removed at the next start" in shown.card.told()
     assert shown.actions() == set()
+
+
+def test_engine_that_could_not_be_removed_is_not_offered_for_download(shown: Shown) -> None:
+    shown.show(EngineStage.READY)
+    shown.parts.folder.parent.mkdir(parents=True)
+    shown.parts.folder.write_text("no folder, so that nothing can be noted in it")
+    shown.card.give_back.click()
+    assert shown.parts.stage is EngineStage.FAILED
+    shown.parts.folder.unlink()
+    shown.parts.folder.mkdir()
+    (shown.parts.folder / READY).touch()
+    shown.parts.changed.emit()
+    assert shown.actions() == {"Remove it again"}
+    shown.card.give_back.click()
+    assert "removed at the next start" in shown.card.told()
 
 
 def test_failure_is_told_in_a_sentence_and_can_be_tried_again(shown: Shown) -> None:
