@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from runtime.cli.failure import print_json
 from runtime.cli.replay_sizes import invalid, record_bytes_of, total_slots
 from runtime.cli.replay_timing import print_timings, timing_row
+from runtime.cli.screen import safe_text
 from runtime.hardware.machine import describe_machine
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.simulate.gap import BASE, BOUND, Judgement, judge
@@ -121,7 +122,8 @@ def _row(judged: Judgement, slots: str) -> dict[str, object]:
 
 
 def _print_table(trace: Trace, slots: str, judged: Sequence[Judgement]) -> None:
-    print(f"{trace.name}, {slots} of {trace.num_experts} experts in {trace.num_layers} layers")
+    of_all = f"{slots} of {trace.num_experts} experts in {trace.num_layers} layers"
+    print(f"{safe_text(trace.name)}, {of_all}")
     print(f"  {'policy':20}{'hits':>9}{'gap closed':>12}{'misses/token':>14}{'entries/token':>15}")
     for item in judged:
         result = item.replay

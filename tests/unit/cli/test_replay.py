@@ -25,6 +25,17 @@ def test_replay_of_a_trace_prints_a_line_for_each_policy(
     assert [line.split()[0] for line in lines[2:]] == ["lru", "expected-shared", "clairvoyant"]
 
 
+def test_replay_of_a_trace_with_a_hostile_name_steers_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = dataclasses.replace(sticky_trace(), name="\x1b]0;owned\x07")
+    write_trace(tmp_path / "trace", named, 1000)
+
+    assert main(["replay", str(tmp_path / "trace"), "--slots", "4", "--policy", "lru"]) == 0
+
+    assert "\x1b" not in capsys.readouterr().out
+
+
 def test_replay_as_json_counts_every_need_and_its_bytes(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
