@@ -170,6 +170,8 @@ def _read_header(path: Path) -> _Header:
     if not 0 < header.num_experts <= _MAX_EXPERTS:
         reason = f"{header.num_experts} experts in a layer, and not 1 to {_MAX_EXPERTS}"
         raise _unreadable(path, reason)
+    if len(set(header.layers)) < len(header.layers) or min(header.layers, default=0) < 0:
+        raise _unreadable(path, "layers are not numbers of their own")
     if any(name in ("", ".", "..") or Path(name).name != name for name in header.parts):
         raise _unreadable(path, "a part lies outside of the folder")
     return header

@@ -80,6 +80,8 @@ def entry_changed(folder: Path, *, flags: int = 0, method: int = 8) -> bytes:
         {"parts": ["odd.npz"]},
         {"sequence_tokens": [1]},
         {"layers": [0]},
+        {"layers": [0, 1, 1]},
+        {"layers": [0, 1, -1]},
         {"surprise": 1},
         {"parts": ["part-000.npz", "other.npz"]},
         {"parts": ["floats.npz"]},
