@@ -72,8 +72,13 @@ class Trust:
             self._num_ahead += len(row) - num_missing - num_hits
 
     def settle(self) -> bool:
-        """End a step of all layers; return whether what is believed has changed."""
-        ahead = self._num_ahead / self._num_needs if self._num_needs else 0.0
+        """End a step of all layers; return whether what is believed has changed.
+
+        Where nothing was compared, as when slots are given up between steps, nothing ends.
+        """
+        if not self._num_needs:
+            return False
+        ahead = self._num_ahead / self._num_needs
         self._num_needs = self._num_ahead = 0
         if self._num_left:
             self._num_left -= 1

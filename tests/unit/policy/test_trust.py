@@ -60,6 +60,19 @@ def test_trust_ends_after_the_loss_and_comes_back_after_ever_longer_pauses() -> 
     assert states == pauses
 
 
+def test_trust_pauses_as_long_when_slots_are_given_up_between_steps() -> None:
+    trust = Trust(1, Doubt(max_loss=0.5, max_loss_alone=0, pause_steps=2))
+    trust.resize(2)
+    for _ in range(2):
+        trust.note(0, [1, 2], 2)
+        trust.settle()
+    assert not trust.is_believed
+    for _ in range(10):
+        assert not trust.settle()
+
+    assert not trust.is_believed
+
+
 def test_trust_that_came_back_may_lose_less_each_time() -> None:
     doubt = Doubt(4.0, max_loss_alone=0, pause_steps=1, pause_factor=1, loss_factor=0.5)
     trust = Trust(1, doubt)
