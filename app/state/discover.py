@@ -9,7 +9,7 @@ from app.link.client import RuntimeClient
 from app.state.candidate_flow import fitted
 from app.state.curated import CURATED, CURATED_CONFIGS
 from app.state.hub_choice import Choice
-from app.state.hub_forecasts import HubForecasts
+from app.state.hub_forecasts import HubForecasts, asking_forecasts
 from app.state.hub_link import Asked, HubLink
 from app.state.library import LibraryState
 from app.state.session import Session
@@ -18,7 +18,6 @@ from runtime.protocol.errors import ErrorReport
 from runtime.protocol.hub import HubFit, HubModel, HubSketch
 from runtime.protocol.hub_messages import (
     DescribeHubModel,
-    ForecastModels,
     HubModelDescribed,
     HubSearched,
     ModelsForecast,
@@ -251,21 +250,14 @@ class Discover(QObject):
             )
             for each in there
         ]
-        limits = fitted(self._session.budgets.limits(), None)
-        names, folder = [each.name for each in there], self.folder
+        names = [each.name for each in there]
 
         def on_forecast(event: Reply) -> None:
             if event.request_id == self._comparing_id and isinstance(event, ModelsForecast):
                 self._on_compared(names, event)
 
         self._comparing_id = self._client.send(
-            lambda request_id: ForecastModels(
-                request_id=request_id,
-                models=sketches,
-                folder=folder,
-                budgets=limits.budgets,
-                context_tokens=limits.context_tokens,
-            ),
+            asking_forecasts(sketches, self.folder, self._session),
             on_forecast,
         )
 

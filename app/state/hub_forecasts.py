@@ -1,6 +1,6 @@
 """How fast the models of a list would answer here, told before any of them is looked at."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
@@ -15,13 +15,25 @@ from runtime.protocol.hub_messages import (
     ModelsForecast,
     ReadHubConfigs,
 )
-from runtime.protocol.messages import (
-    Reply,
-)
+from runtime.protocol.messages import Reply
 
 MAX_MODELS = 24
 """Of a list; a person who wants to know of others looks at them or searches for them."""
 _RUNNABLE = frozenset({HubFit.FITS, HubFit.NO_ROOM, HubFit.DENSE})
+
+
+def asking_forecasts(
+    models: list[HubSketch], folder: str, session: Session
+) -> Callable[[int], ForecastModels]:
+    """Return what asks, under a request's number, for forecasts within the budgets of a session."""
+    limits = fitted(session.budgets.limits(), None)
+    return lambda request_id: ForecastModels(
+        request_id=request_id,
+        models=models,
+        folder=folder,
+        budgets=limits.budgets,
+        context_tokens=limits.context_tokens,
+    )
 
 
 class HubForecasts(QObject):
@@ -122,8 +134,6 @@ class HubForecasts(QObject):
         known = [each for each in self._wanted if self._configs.get(_config_id(each))]
         if not known:
             return
-        limits = fitted(self._session.budgets.limits(), None)
-        folder = self._folder
         sketches = [
             HubSketch(config=self._configs[_config_id(each)], gguf_label=each.gguf_label)
             for each in known
@@ -137,13 +147,7 @@ class HubForecasts(QObject):
             self.changed.emit()
 
         self._request_id = self._client.send(
-            lambda request_id: ForecastModels(
-                request_id=request_id,
-                models=sketches,
-                folder=folder,
-                budgets=limits.budgets,
-                context_tokens=limits.context_tokens,
-            ),
+            asking_forecasts(sketches, self._folder, self._session),
             on_forecast,
         )
 
