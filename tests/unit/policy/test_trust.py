@@ -45,15 +45,20 @@ def test_trust_any_needs_loses_what_an_even_lru_hits(needs: list[list[int]], slo
     assert trust.loss == pytest.approx(lost)
 
 
-def test_trust_ends_after_the_loss_and_comes_back_after_ever_longer_pauses() -> None:
-    doubt = Doubt(1.5, max_loss_alone=0, pause_steps=3, pause_factor=2, loss_factor=1.0)
-    trust = Trust(1, doubt)
+def beliefs(trust: Trust, num_steps: int) -> list[bool]:
+    """Return what is believed after each of steps in which all is missed that an LRU would hit."""
     trust.resize(2)
     states = []
-    for _ in range(20):
+    for _ in range(num_steps):
         trust.note(0, [1, 2], 2)
         trust.settle()
         states.append(trust.is_believed)
+    return states
+
+
+def test_trust_ends_after_the_loss_and_comes_back_after_ever_longer_pauses() -> None:
+    doubt = Doubt(1.5, max_loss_alone=0, pause_steps=3, pause_factor=2, loss_factor=1.0)
+    states = beliefs(Trust(1, doubt), 20)
 
     # The first step is nobody's; then each loses one, and the second such ends it.
     pauses = [True, True] + [False] * 3 + [True, True] + [False] * 6 + [True, True] + [False] * 5
@@ -75,13 +80,7 @@ def test_trust_pauses_as_long_when_slots_are_given_up_between_steps() -> None:
 
 def test_trust_that_came_back_may_lose_less_each_time() -> None:
     doubt = Doubt(4.0, max_loss_alone=0, pause_steps=1, pause_factor=1, loss_factor=0.5)
-    trust = Trust(1, doubt)
-    trust.resize(2)
-    states = []
-    for _ in range(14):
-        trust.note(0, [1, 2], 2)
-        trust.settle()
-        states.append(trust.is_believed)
+    states = beliefs(Trust(1, doubt), 14)
 
     # After the first step, which is nobody's: more than 4 are lost, than 2, than 1, than a half.
     assert states == [True] * 5 + [False] + [True] * 3 + [False, True, True, False, True]
