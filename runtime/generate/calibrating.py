@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -42,6 +42,17 @@ TokensDone = Callable[[int, int], None]
 """Called with tokens read and all tokens."""
 
 
+class _Added(NamedTuple):
+    """What one expert was given and gave."""
+
+    number: int
+    rows: torch.Tensor
+    """Which rows of ``x`` were its own."""
+    x: torch.Tensor
+    hidden: torch.Tensor
+    added: torch.Tensor
+
+
 class WatchingKernels:
     """Other kernels, and beside them sums of what matrices are given and give.
 
@@ -64,6 +75,8 @@ class WatchingKernels:
         self._is_stream_due = False
         self._energies = torch.empty(0)
         """The square of the stream of each row of the layer."""
+        self._added: list[_Added] = []
+        """What experts of the layer have added so far: they come in parts, as they arrive."""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the kernels have
         """Return what is not looked at, as the kernels have it."""
@@ -77,7 +90,8 @@ class WatchingKernels:
         self._hidden_size, self._vocabulary_size = spec.hidden_size, spec.vocabulary_size
 
     def enter(self, layer: int) -> None:
-        """Note which layer comes next."""
+        """Note which layer comes next; the one before it is done."""
+        self._add_up_experts()
         self.layer = layer
         self._is_stream_due = True
 
@@ -128,13 +142,10 @@ class WatchingKernels:
         out: torch.Tensor,
         style: ExpertStyle = PLAIN_STYLE,
     ) -> None:
-        """Add the results to ``out``, and their sizes to the sums."""
-        found, index = self.found, self._moe_index.get(self.layer)
-        if found is None or index is None:
+        """Add the results to ``out``; their sizes go into the sums at the end of the layer."""
+        if self.found is None or self.layer not in self._moe_index:
             self._kernels.experts(x, layout, experts, ids, weights, out, style)
             return
-        done: list[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]] = []
-        added_energies = torch.zeros(len(x))
         for number, parts in matrices_of(layout, experts):
             rows, places = torch.nonzero(ids == number, as_tuple=True)
             if len(rows) == 0:
@@ -148,15 +159,24 @@ class WatchingKernels:
             hidden = glu(gate, up, style.activation)
             added = shares * self._kernels.linear(hidden, parts[ExpertPart.DOWN], down_bias)
             out[rows] += added
-            added_energies[rows] += _energies(added)
-            done.append((number, rows, shares * hidden, added))
-        counts = self._shares_of(x, added_energies)
-        for number, rows, hidden, added in done:
-            own = None if counts is None else counts[rows]
-            found.uses[index, number] += np.uint64(len(rows))
-            found.inputs[index] += _squares(x[rows], own)
-            found.hidden[index, number] += _squares(hidden, own).astype(np.float32)
-            found.outputs[index, number] += _squares(added, own).sum()
+            self._added.append(_Added(number, rows, x, shares * hidden, added))
+
+    def _add_up_experts(self) -> None:
+        """Count what the experts of a layer were given and gave, when all have."""
+        parts, self._added = self._added, []
+        if self.found is None or not parts:
+            return
+        index = self._moe_index[self.layer]
+        added_energies = torch.zeros(len(parts[0].x))
+        for part in parts:
+            added_energies[part.rows] += _energies(part.added)
+        counts = self._shares_of(parts[0].x, added_energies)
+        for part in parts:
+            own = None if counts is None else counts[part.rows]
+            self.found.uses[index, part.number] += np.uint64(len(part.rows))
+            self.found.inputs[index] += _squares(part.x[part.rows], own)
+            self.found.hidden[index, part.number] += _squares(part.hidden, own).astype(np.float32)
+            self.found.outputs[index, part.number] += _squares(part.added, own).sum()
 
     def _shares_of(
         self, x: torch.Tensor, added_energies: torch.Tensor | None

@@ -13,13 +13,16 @@ from runtime.errors import CancelledError, LarderError
 from runtime.generate import calibrating
 from runtime.generate.calibrating import WatchingKernels, calibrate
 from runtime.inspect.folder import inspect_folder
-from runtime.kernels.matrix import Matrix
+from runtime.kernels.matrix import Matrix, Slot
 from runtime.kernels.reference import ReferenceKernels
 from runtime.kernels.tensor_formats import PLAIN_TYPES
 from runtime.prepare.calibration import Calibration, Identity, read_calibration
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import expert_layout
 from runtime.store.checkpoint import CheckpointStore
 from tests.support.hand_made_plans import exact_plan
+from tests.support.kernel_inputs import random_rows, random_slots
 from tests.support.plan_cases import spec
 
 _TEXT = "one two three four, the quick brown fox jumps over the lazy dog. " * 40
@@ -99,6 +102,32 @@ def test_each_token_counts_by_its_stream_and_what_is_added_to_it() -> None:
     assert end == pytest.approx(
         [1 / 105 + 1e-6 + 1 / 100, 1e-6, 100 / 105 + 200 / 1_000_200 + 1], rel=1e-3
     )
+
+
+@pytest.mark.parametrize("num_parts", [2, 5])
+def test_experts_that_come_in_parts_count_as_together(num_parts: int) -> None:
+    small = spec(hidden_size=32, num_layers=1, num_experts=5, top_k=3, expert_width=16)
+    layout = expert_layout(WeightFormat.F32, 32, 16)
+    slots, x = random_slots(layout, 5), random_rows(7, 32)
+    ids, weights = ReferenceKernels().route(random_rows(7, 5, seed=4), 3, is_normalised=True)
+
+    def counted(parts: list[list[tuple[int, Slot]]]) -> Calibration:
+        kernels = WatchingKernels(ReferenceKernels())
+        found = calibrating._nothing(Identity("f", "t", 7), small)
+        kernels.watch(found, small, {})
+        kernels.enter(0)
+        kernels.rms_norm(x, torch.ones(32), 1e-6)
+        for part in parts:
+            kernels.experts(x, layout, part, ids, weights, torch.zeros(7, 32))
+        kernels.enter(1)
+        return found
+
+    once = counted([slots])
+    parts = counted([slots[first::num_parts] for first in range(num_parts)])
+    assert int(once.uses.sum()) == 21
+    assert (parts.uses == once.uses).all()
+    for name in ("inputs", "hidden", "outputs"):
+        np.testing.assert_allclose(getattr(parts, name), getattr(once, name), rtol=1e-6)
 
 
 def test_work_that_was_cut_off_goes_on(
