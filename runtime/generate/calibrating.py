@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from runtime.engine.base import CancelToken
-from runtime.errors import LarderError
+from runtime.errors import CancelledError, LarderError
 from runtime.generate.loading import LoadedParts, Tools, load_parts
 from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, Kernels
 from runtime.kernels.composition import gated, glu, matrices_of
@@ -253,25 +253,25 @@ def _read(
     progress: TokensDone,
     cancel: CancelToken,
 ) -> None:
-    """Read what is left of a text, segment after segment; keep it now and then and at the end."""
+    """Read what is left of a text, segment after segment; keep it now and then and at the end.
+
+    Of a segment that a drive broke off the sums hold a part: then what was kept before it counts.
+    """
     total, kept_s = len(ids), time.monotonic()
     segment_tokens = min(SEGMENT_TOKENS, parts.kv.context_tokens)
-    is_changed = False
     progress(found.num_tokens, total)
-    try:
-        while found.num_tokens < total:
-            cancel.check()
-            segment = ids[found.num_tokens : found.num_tokens + segment_tokens]
-            _read_segment(parts, kernels, segment)
-            found.num_tokens += len(segment)
-            is_changed = True
-            progress(found.num_tokens, total)
-            if time.monotonic() - kept_s >= KEEP_EVERY_S:
+    while found.num_tokens < total:
+        if cancel.is_cancelled:
+            if found.num_tokens:
                 write_calibration(path, found)
-                kept_s, is_changed = time.monotonic(), False
-    finally:
-        if is_changed:
+            raise CancelledError
+        segment = ids[found.num_tokens : found.num_tokens + segment_tokens]
+        _read_segment(parts, kernels, segment)
+        found.num_tokens += len(segment)
+        progress(found.num_tokens, total)
+        if found.is_complete or time.monotonic() - kept_s >= KEEP_EVERY_S:
             write_calibration(path, found)
+            kept_s = time.monotonic()
 
 
 def _read_segment(parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -161,6 +162,42 @@ def test_work_that_was_cut_off_goes_on(
     calibrate(plan, _TEXT, _TOKENS, path, lambda done, total: seen.append(done), CancelToken())
     assert seen == [_TOKENS]
     assert read_calibration(path, "another model") is None
+
+
+def test_what_a_drive_broke_off_is_read_anew(
+    qwen2_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrating, "SEGMENT_TOKENS", 32)
+    monkeypatch.setattr(calibrating, "KEEP_EVERY_S", 0.0)
+    whole = _read(qwen2_folder, tmp_path / "whole.npz")
+    read_segment, num_left = calibrating._read_segment, 2
+
+    def fail(parts: Any, kernels: WatchingKernels, ids: Any) -> None:
+        nonlocal num_left
+        num_left -= 1
+        read_segment(parts, kernels, ids)
+        if num_left < 0:
+            raise OSError(5, "the drive went away when the sums were added up")
+
+    path = tmp_path / "kept.npz"
+    monkeypatch.setattr(calibrating, "_read_segment", fail)
+    with pytest.raises(OSError, match="went away"):
+        _read(qwen2_folder, path)
+    monkeypatch.setattr(calibrating, "_read_segment", read_segment)
+    kept = read_calibration(path, whole.identity.fingerprint)
+    assert kept is not None
+    assert kept.num_tokens == 64
+    again = _read(qwen2_folder, path)
+    assert (again.uses == whole.uses).all()
+    np.testing.assert_allclose(again.outputs, whole.outputs, rtol=1e-6)
+
+
+def test_work_cut_off_at_once_leaves_nothing(qwen2_folder: Path, tmp_path: Path) -> None:
+    cancel = CancelToken()
+    plan = exact_plan(qwen2_folder, context_tokens=192)
+    with pytest.raises(CancelledError):
+        calibrate(plan, _TEXT, _TOKENS, tmp_path / "kept.npz", lambda *_: cancel.cancel(), cancel)
+    assert not (tmp_path / "kept.npz").exists()
 
 
 def test_a_damaged_file_is_begun_anew(qwen2_folder: Path, tmp_path: Path) -> None:
