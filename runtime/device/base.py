@@ -1,6 +1,6 @@
 """What every accelerator offers, a simulated one too."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 import torch
@@ -36,18 +36,22 @@ class DeviceArena(Protocol):
     def num_slots(self) -> int:
         """How many slots there are."""
 
-    def add(self) -> int:
-        """Make one more slot and return its number.
+    def extend(self, num_slots: int) -> list[int]:
+        """Make more slots, at least one and at most so many; return their numbers.
 
-        Raises ``RAM_BUDGET_TOO_SMALL`` (of the device's budget), ``VRAM_FULL`` or
-        ``OUT_OF_MEMORY``.
+        As many as are asked for at once. Raises ``RAM_BUDGET_TOO_SMALL`` (of the device's
+        budget), ``VRAM_FULL`` or ``OUT_OF_MEMORY``.
         """
 
     def tensor(self, number: int) -> torch.Tensor:
         """Return the bytes of a slot, uint8 of one dimension, on the device."""
 
-    def drop(self, number: int) -> None:
-        """Give a slot's memory back; no copy or launch may be using it."""
+    def drop(self, numbers: Iterable[int]) -> list[int]:
+        """Give slots' memory back; return which others lie elsewhere from now on.
+
+        No copy or launch may be using any slot, nor begin before ``synchronize`` if some moved.
+        Raises ``VRAM_FULL`` if the card refuses room for some that move: these are lost.
+        """
 
     def close(self) -> None:
         """Drop all slots; may be called twice."""
@@ -102,7 +106,7 @@ class Device(Protocol):
         """What records launches to start them as one, None where nothing can."""
 
     def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> DeviceArena:
-        """Return an arena with so many slots; raises like ``DeviceArena.add``."""
+        """Return an arena with so many slots; raises like ``DeviceArena.extend``."""
 
     def copy(self, source: torch.Tensor, target: torch.Tensor) -> DeviceEvent:
         """Begin to copy host bytes to a part of a device slot; both uint8 and of one length.

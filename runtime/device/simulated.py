@@ -4,7 +4,7 @@ It computes with the processor's own kernels, so that answers are the same to th
 figures are those of no real card.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import torch
@@ -28,8 +28,8 @@ class SimulatedArena:
         self._slot_bytes = slot_bytes
         self._arena = SlotArena(ledger, kind, slot_bytes)
         try:
-            for _ in range(num_slots):
-                self.add()
+            while self.num_slots < num_slots:
+                self.extend(1)
         except LarderError:
             self.close()
             raise
@@ -39,19 +39,22 @@ class SimulatedArena:
         """How many slots there are."""
         return self._arena.num_slots
 
-    def add(self) -> int:
+    def extend(self, num_slots: int) -> list[int]:
         """Make one more slot and return its number."""
+        del num_slots
         number = self._arena.add()
         self._arena.tensor(number).zero_()
-        return number
+        return [number]
 
     def tensor(self, number: int) -> torch.Tensor:
         """Return the bytes of a slot."""
         return self._arena.tensor(number)
 
-    def drop(self, number: int) -> None:
-        """Give a slot's memory back."""
-        self._arena.drop(number)
+    def drop(self, numbers: Iterable[int]) -> list[int]:
+        """Give slots' memory back; all others stay where they are."""
+        for number in numbers:
+            self._arena.drop(number)
+        return []
 
     def close(self) -> None:
         """Drop all slots; may be called twice."""

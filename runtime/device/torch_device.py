@@ -9,77 +9,14 @@ import torch
 from runtime.device.graphs import recorder_of
 from runtime.device.link import Link, LinkEvent
 from runtime.device.modules import DeviceModule, module_of
+from runtime.device.torch_arena import TorchArena
 from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
-from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
 from runtime.spec.footprint import STAGING_BYTES
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-
-
-class TorchArena:
-    """Slots in a device's memory, each a tensor of its own."""
-
-    def __init__(
-        self,
-        ledger: Ledger,
-        kind: MemoryPart,
-        slot_bytes: int,
-        torch_device: torch.device,
-    ) -> None:
-        self._ledger = ledger
-        self._kind = kind
-        self._slot_bytes = slot_bytes
-        self._torch_device = torch_device
-        self._tensors: dict[int, torch.Tensor] = {}
-        self._dropped: list[int] = []
-
-    @property
-    def num_slots(self) -> int:
-        """How many slots there are."""
-        return len(self._tensors)
-
-    def add(self) -> int:
-        """Make one more slot and return its number."""
-        self._ledger.take(self._kind, self._slot_bytes)
-        try:
-            tensor = torch.empty(self._slot_bytes, dtype=torch.uint8, device=self._torch_device)
-        except torch.OutOfMemoryError as error:
-            self._ledger.give_back(self._kind, self._slot_bytes)
-            raise LarderError(
-                ErrorCode.VRAM_FULL, detail=str(error), device=str(self._torch_device)
-            ) from error
-        number = self._dropped.pop() if self._dropped else len(self._tensors)
-        self._tensors[number] = tensor
-        return number
-
-    def tensor(self, number: int) -> torch.Tensor:
-        """Return the bytes of a slot."""
-        return self._tensors[number]
-
-    def drop(self, number: int) -> None:
-        """Give a slot's memory back."""
-        del self._tensors[number]
-        self._ledger.give_back(self._kind, self._slot_bytes)
-        self._dropped.append(number)
-        self._dropped.sort(reverse=True)
-
-    def close(self) -> None:
-        """Drop all slots; may be called twice."""
-        for number in list(self._tensors):
-            self.drop(number)
-        self._dropped.clear()
-
-    def check(self) -> None:
-        """Assert that slots are sound and counted."""
-        assert self._ledger.by_kind()[self._kind] >= self.num_slots * self._slot_bytes
-        numbers = sorted([*self._tensors, *self._dropped])
-        assert numbers == list(range(len(numbers)))
-        for tensor in self._tensors.values():
-            assert tensor.numel() == self._slot_bytes
-            assert tensor.device.type == self._torch_device.type
 
 
 class TorchDevice:
@@ -132,10 +69,10 @@ class TorchDevice:
 
     def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> TorchArena:
         """Return an arena with so many slots."""
-        arena = TorchArena(self.ledger, kind, slot_bytes, self.torch_device)
+        arena = TorchArena(self.ledger, kind, slot_bytes, self.torch_device, self.trim)
         try:
-            for _ in range(num_slots):
-                arena.add()
+            while arena.num_slots < num_slots:
+                arena.extend(num_slots - arena.num_slots)
         except LarderError:
             arena.close()
             raise

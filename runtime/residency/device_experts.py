@@ -167,18 +167,23 @@ class DeviceExperts:
         ]
         for layer, expert in left:
             self._free.append(self.tables[layer].clear(expert))
-        for _ in range(len(self.slots) - sum(slots_per_layer)):
-            slot = self._free.pop()
+        num_fewer = max(0, len(self.slots) - sum(slots_per_layer))
+        dropped = [self._free.pop() for _ in range(num_fewer)]
+        for slot in dropped:
             del self.slots[slot]
-            self._arena.drop(slot)
+        moved = self._arena.drop(dropped)
+        for slot in moved:
+            self.slots[slot] = Slot.from_buffer(self._arena.tensor(slot), self._device.device)
+        if moved:
+            self._device.synchronize()
         return left
 
     def grow(self, slots_per_layer: Sequence[int]) -> None:
         """Have no fewer slots than these together."""
-        for _ in range(sum(slots_per_layer) - len(self.slots)):
-            slot = self._arena.add()
-            self.slots[slot] = Slot.from_buffer(self._arena.tensor(slot), self._device.device)
-            self._free.insert(0, slot)
+        while len(self.slots) < sum(slots_per_layer):
+            for slot in self._arena.extend(sum(slots_per_layer) - len(self.slots)):
+                self.slots[slot] = Slot.from_buffer(self._arena.tensor(slot), self._device.device)
+                self._free.insert(0, slot)
             self._choice.grow(len(self.slots))
 
     def close(self) -> None:

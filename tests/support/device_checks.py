@@ -31,9 +31,9 @@ def check_arena_counts_and_gives_back(device: Device) -> None:
     """Slots come and go one by one; the ledger follows; numbers are given out again."""
     arena = device.arena(MemoryPart.EXPERTS, 3, SLOT_BYTES)
     assert device.ledger.by_kind()[MemoryPart.EXPERTS] == 3 * SLOT_BYTES
-    arena.drop(1)
+    arena.drop([1])
     assert device.ledger.by_kind()[MemoryPart.EXPERTS] == 2 * SLOT_BYTES
-    assert arena.add() == 1
+    assert arena.extend(1) == [1]
     arena.check()
     assert arena.tensor(1).numel() >= SLOT_BYTES
     assert arena.tensor(1).dtype is torch.uint8
@@ -46,10 +46,10 @@ def check_budget_is_never_passed(device: Device) -> None:
     """A slot too many is refused, and the refusal takes nothing."""
     arena = device.arena(MemoryPart.EXPERTS, 64, SLOT_BYTES)
     with pytest.raises(LarderError) as refused:
-        arena.add()
+        arena.extend(1)
     assert refused.value.code is ErrorCode.RAM_BUDGET_TOO_SMALL
     assert device.ledger.held_bytes == BUDGET_BYTES
-    arena.drop(0)
+    arena.drop([0])
     device.ledger.set_limit(BUDGET_BYTES - SLOT_BYTES)
     arena.check()
     arena.close()

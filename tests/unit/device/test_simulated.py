@@ -55,7 +55,7 @@ def test_simulated_memory_is_counted_as_the_devices() -> None:
     arena = device.arena(MemoryPart.EXPERTS, 1, MIB)
 
     assert device.num_host_bytes == device.ledger.held_bytes == MIB
-    arena.add()
+    arena.extend(1)
     assert device.num_host_bytes == 2 * MIB
     device.close()
     assert device.num_host_bytes == 0

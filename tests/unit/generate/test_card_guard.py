@@ -10,7 +10,8 @@ import torch
 
 from runtime.device.base import Device
 from runtime.device.faults import fault_of
-from runtime.device.torch_device import TorchArena, TorchDevice
+from runtime.device.torch_arena import TorchArena
+from runtime.device.torch_device import TorchDevice
 from runtime.engine.base import CancelToken
 from runtime.errors import LarderError, severity_of
 from runtime.generate.card_guard import CROWDED_BYTES, FULL_BYTES, LOOK_TOKENS, MAX_GIVEN
@@ -203,16 +204,16 @@ def test_card_with_less_memory_than_thought_is_loaded_with_fewer_experts(
     faults: Faults, qwen2_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = card_plan(qwen2_folder)
-    add = TorchArena.add
+    extend = TorchArena.extend
     refused: list[int] = []
 
-    def add_or_fail(self: TorchArena) -> int:
+    def extend_or_fail(self: TorchArena, num_slots: int) -> list[int]:
         if self._kind is MemoryPart.EXPERTS and self.num_slots == 7 and not refused:
             refused.append(self.num_slots)
             raise LarderError(ErrorCode.VRAM_FULL, device=CARD)
-        return add(self)
+        return extend(self, 1)
 
-    monkeypatch.setattr(TorchArena, "add", add_or_fail)
+    monkeypatch.setattr(TorchArena, "extend", extend_or_fail)
     engine = TieredEngine(ReferenceKernels())
 
     model = engine.load(plan, ignore_load_progress, CancelToken())
@@ -237,7 +238,7 @@ def test_card_too_full_for_fewer_experts_too_is_told(
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     device = TorchDevice(CARD, 1 << 20, torch.device("cpu"))
-    monkeypatch.setattr("runtime.device.torch_device.torch.empty", fail)
+    monkeypatch.setattr("runtime.device.torch_arena.torch.empty", fail)
     with pytest.raises(LarderError) as told:
         device.arena(MemoryPart.EXPERTS, 1, 4096)
 

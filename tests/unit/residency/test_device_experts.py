@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from runtime.device.base import Device
 from runtime.device.simulated import SimulatedDevice
+from runtime.device.torch_device import TorchDevice
 from runtime.memory.ledger import Ledger
 from runtime.residency.books import Books
 from runtime.residency.device_experts import DeviceExperts
@@ -26,10 +28,11 @@ SLOTS = (2, 2)
 class Bench:
     """A cache whose RAM holds everything, under a device with few slots."""
 
-    def __init__(self) -> None:
-        shape = CacheShape(LAYERS, (NUM_EXPERTS,) * 2, NUM_EXPERTS, SLOTS)
+    def __init__(self, device: Device | None = None, slots: tuple[int, ...] = SLOTS) -> None:
+        shape = CacheShape(LAYERS, (NUM_EXPERTS,) * 2, NUM_EXPERTS, slots)
         room_bytes = 2 * NUM_EXPERTS * PAGE_BYTES
-        device = SimulatedDevice("simulated:0", "a card", room_bytes, 1e12, StillClock())
+        if device is None:
+            device = SimulatedDevice("simulated:0", "a card", room_bytes, 1e12, StillClock())
         self.counters = Counters()
         books = Books(self.counters, ExpertTally(2, NUM_EXPERTS, 32))
         self.cache = ExpertCache(DictionaryStore(), shape, Ledger(2 * room_bytes), books)
@@ -115,3 +118,28 @@ def test_device_experts_fewer_slots_keep_those_that_are_used_most(bench: Bench) 
 
     assert (bench.there(1), bench.there(4)) == ([0], [1])
     assert sum(bench.above.slots_per_layer) == 2
+
+
+def test_device_experts_move_together_where_memory_comes_in_pieces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    record_bytes = TINY_LAYOUT.record_bytes
+    monkeypatch.setattr("runtime.device.torch_arena.PIECE_BYTES", 2 * record_bytes)
+    device = TorchDevice("torch:0", 10 * record_bytes, torch.device("cpu"))
+    bench = Bench(device, (5, 5))
+    for number in range(300):
+        bench.token([number % 5], [number % 5 if number % 3 else 4])
+    assert bench.cache.num_on_device == 10
+
+    for num_slots in (9, 6, 3, 8, 1):
+        half = num_slots // 2
+        limit = num_slots * record_bytes
+        bench.cache.resize((NUM_EXPERTS,) * 2, 1 << 30, (half, num_slots - half), limit)
+        bench.cache.check()
+        assert device.ledger.held_bytes == limit
+        assert sum(bench.above.slots_per_layer) == num_slots
+        assert len(bench.there(1)) + len(bench.there(4)) <= num_slots
+        bench.token([0], [4])
+    assert bench.cache.num_on_device == 1
+    bench.cache.close()
+    device.close()
