@@ -75,8 +75,12 @@ class WelcomeView(QWidget):
         foot.addStretch(1)
         foot.addWidget(self._line)
         foot.addStretch(1)
-        foot.addWidget(self.back_button)
-        foot.addWidget(self.next_button)
+        for each in (self.back_button, self.next_button):
+            # Neither comes to stand where the other was just pressed.
+            policy = each.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            each.setSizePolicy(policy)
+            foot.addWidget(each)
         inside = QWidget()
         inside.setMaximumWidth(WIDTH)
         column = QVBoxLayout(inside)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog
 from pytestqt.exceptions import TimeoutError as PatienceEnded
@@ -86,6 +86,21 @@ def test_first_start_measures_the_pc_and_leads_to_the_demo(
     qtbot.waitUntil(lambda: driver.program.chat.can_ask, timeout=30_000)
     driver.send("?")
     assert driver.wait_for_answer()
+
+
+def test_first_start_buttons_stay_where_they_are(first_start: StartFirst) -> None:
+    view = cover(first_start())
+    places: list[tuple[QRect, QRect]] = []
+    for step in range(3):
+        QApplication.processEvents()
+        layout = view.layout()
+        assert layout is not None
+        layout.activate()
+        places.append((view.back_button.geometry(), view.next_button.geometry()))
+        assert view.next_button.isVisible() == (step < 2)
+        QTest.mouseClick(view.next_button, Qt.MouseButton.LeftButton)
+    assert len({(back.x(), on.x()) for back, on in places}) == 1
+    assert places[0][0].right() < places[0][1].left()
 
 
 def test_first_start_skipped_is_not_shown_again(first_start: StartFirst, qtbot: QtBot) -> None:
