@@ -13,8 +13,6 @@ import json
 import os
 import shlex
 import shutil
-import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -27,16 +25,13 @@ from installers.description import ROOT, Description, RecipeError, read
 from installers.linux import deb
 from installers.pack import need
 from installers.screen import Screen
+from installers.sitting import begin
 
 _PROGRAMS = ("debootstrap", "unshare", "mount", "chroot", "Xvfb", "xdotool", "tar")
 _APART = ("unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child")
 _RELEASE = "bookworm"
 _SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_QUESTION = "What is the capital of France?"
-_ANSWER = "Paris"
 _USER_ID = 4321
-_MAX_WAIT_S = 240.0
-_LOOK_S = 0.2
 HOMES = ("home/Jo Müller", "home/Анна Петрова", "home/王 小明")
 """Homes of users with spaces, Cyrillic and Chinese in their names."""
 
@@ -204,32 +199,15 @@ class Trial:
         words = self._inside(command, home=home, **options)
         model = self._model()
         started_s = time.monotonic()
-        with log.open("wb") as out:
-            program = subprocess.Popen(words, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
-        try:
-            window = self._wait(
-                program, log, "a window", lambda: self.screen.keys(
-                    "search", "--onlyvisible", "--name", f"^{self.description.title}$"
-                ).partition("\n")[0],
-            )  # fmt: skip
+        with begin(words, self.screen, folder, f"/{home}", log) as sitting:
+            window = sitting.window(self.description.title)
             start_s = time.monotonic() - started_s
-            chats = folder / ".local" / "share" / self.description.name / "chats.db"
-            self.screen.keys("windowfocus", window)
-            # Through the first start's steps, if they are shown, and to the field for questions.
-            self.screen.keys("key", "Escape", "sleep", "2")
-            self.screen.keys("type", "--delay", "20", _QUESTION)
-            asked = self._wait(program, log, "a question", lambda: self._ask(chats))
-            answer = self._wait(program, log, "an answer", lambda: _answer(chats))
-            library = chats.with_name("library.json")
+            answer = sitting.ask(window)
+            library = sitting.chats.with_name("library.json")
             with self.screen.drop(f"/tmp/{model.name}", window):
-                self._wait(program, log, "dropped model", lambda: _line_with(library, model.name))
-        finally:
-            self._close(program, home)
-        if asked != _QUESTION:
-            raise RecipeError(f"The question arrived as {asked!r}.")
-        if _ANSWER not in answer:
-            raise RecipeError(f"The answer to {asked!r} was {answer!r}.")
-        return {"start_s": round(start_s, 2), "answer": answer, "exit_status": program.returncode}
+                sitting.wait("dropped model", lambda: _line_with(library, model.name))
+        status = sitting.program.returncode
+        return {"start_s": round(start_s, 2), "answer": answer, "exit_status": status}
 
     def _model(self) -> Path:
         """A model folder to drop: the demo once more, under a name in three scripts."""
@@ -239,46 +217,6 @@ class Trial:
         for path in [model, *model.iterdir()]:
             shutil.chown(path, _USER_ID, _USER_ID)
         return model
-
-    def _ask(self, chats: Path) -> str:
-        """Press Enter until the question is in the chat: the model may still be loading."""
-        found = _message(chats, "user")
-        if not found:
-            self.screen.keys("key", "Return")
-        return found
-
-    def _wait(
-        self, program: subprocess.Popen[bytes], log: Path, what: str, look: Callable[[], str]
-    ) -> str:
-        """Wait until something is found."""
-        until_s = time.monotonic() + _MAX_WAIT_S
-        while time.monotonic() < until_s:
-            found = look()
-            if found:
-                return found
-            if program.poll() is not None:
-                break
-            time.sleep(_LOOK_S)
-        said = " ".join(log.read_text(encoding="utf-8", errors="replace").split()[-60:])
-        raise RecipeError(f"There was no {what} (status {program.poll()}): {said}")
-
-    @staticmethod
-    def _close(program: subprocess.Popen[bytes], home: str) -> None:
-        """Ask the program of that home to end, as a session that closes does."""
-        mark = f"HOME=/{home}".encode()
-        for folder in Path("/proc").glob("[0-9]*"):
-            try:
-                is_launcher = (folder / "exe").readlink().name == "larder"
-                is_there = mark in (folder / "environ").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if is_there and is_launcher:
-                os.kill(int(folder.name), signal.SIGTERM)
-        try:
-            program.wait(60)
-        except subprocess.TimeoutExpired as error:
-            program.kill()
-            raise RecipeError("The program did not close when it was asked to.") from error
 
     def _inside(
         self, command: list[str], *, home: str = "", is_read_only: bool = False,
@@ -352,26 +290,6 @@ def _line_with(path: Path, text: str) -> str:
         return ""
     told = path.read_text(encoding="utf-8", errors="replace")
     return text if text in told else ""
-
-
-def _message(chats: Path, role: str) -> str:
-    """The newest finished message of a role."""
-    if not chats.exists():
-        return ""
-    try:
-        with sqlite3.connect(f"file:{chats}?mode=ro", uri=True) as database:
-            row = database.execute(
-                "SELECT text FROM messages WHERE role = ? AND ending != 'growing' "
-                "ORDER BY message_id DESC", (role,),
-            ).fetchone()  # fmt: skip
-    except sqlite3.OperationalError:
-        return ""
-    return str(row[0]) if row else ""
-
-
-def _answer(chats: Path) -> str:
-    """The newest finished answer."""
-    return _message(chats, "assistant")
 
 
 if __name__ == "__main__":
