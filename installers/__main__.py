@@ -14,6 +14,7 @@ from installers.macos import recipe as macos
 from installers.windows import recipe
 
 _BUILT = ROOT / "build" / "installers"
+_QUICK = "Linux: packages to be tried, larger and without the archive, into a folder of their own"
 
 
 def main(arguments: list[str]) -> int:
@@ -30,35 +31,49 @@ def main(arguments: list[str]) -> int:
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="installers", description=__doc__)
     parser.add_argument("kind", choices=sorted(KINDS))
-    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where the files go")
+    parser.add_argument("--out", type=Path, help="where the files go; else dist")
     parser.add_argument("--build", type=Path, default=_BUILT, help="where they are made")
     parser.add_argument("--demo", type=Path, default=ROOT / "build" / "demo" / "larder-demo")
     parser.add_argument("--torch-source", default="", help="the index torch comes from")
     parser.add_argument("--python", type=Path, help="Windows, macOS: Python as it is published")
-    parser.add_argument("--wheel", type=Path, help="Windows, macOS: our wheel, built there")
+    parser.add_argument("--wheel", type=Path, help="our wheel, built on the system it is for")
     parser.add_argument("--compiler", default="clang", help="macOS: what compiles the launchers")
     parser.add_argument("--compressor", choices=("lzma", "zlib"), default="lzma")
-    return parser.parse_args(arguments)
+    parser.add_argument("--quick", action="store_true", help=_QUICK)
+    options = parser.parse_args(arguments)
+    if options.quick and options.kind != "linux":
+        parser.error(f"--quick is for linux alone; leave it out for {options.kind}")
+    # What lies in dist is signed and published.
+    options.out = options.out or (options.build / "quick" if options.quick else ROOT / "dist")
+    return options
 
 
 def _linux(description: Description, options: argparse.Namespace) -> None:
     """The folder archive, the Debian package and the AppImage, all of one tree."""
     pack.need("apt-get", "dpkg-deb", "patchelf", "strip", "gcc", "xz", "mksquashfs")
-    sources = folder.Sources(options.build / "cache", options.demo, options.torch_source)
+    sources = folder.Sources(
+        options.build / "cache", options.demo, options.torch_source, options.wheel
+    )
     stem = description.stem("linux")
     tree = options.build / stem
-    glibc = folder.build(description, sources, tree)
+    effort = pack.QUICK if options.quick else pack.SMALL
+    glibc = folder.build(description, sources, tree, effort)
     options.out.mkdir(parents=True, exist_ok=True)
-    archive = options.out / f"{stem}.tar.xz"
-    plain = options.build / f"{stem}.tar"
-    pack.tar(tree, plain, stem)
+    single = options.out / f"{stem}.AppImage"
+    package = options.out / deb.file_name(description)
+    appimage.build(description, tree, single, effort)
+    deb.build(description, tree, glibc, package, effort)
+    made = [] if options.quick else [_archive(tree, options.out), single, package]
+    _close(options.out, tree, made, f"needs a C library from {glibc} on")
+
+
+def _archive(tree: Path, out: Path) -> Path:
+    """Write the archive of a tree, with one folder inside."""
+    archive, plain = out / f"{tree.name}.tar.xz", tree.with_name(f"{tree.name}.tar")
+    pack.tar(tree, plain, tree.name)
     pack.compress(plain, archive)
     plain.unlink()
-    single = options.out / f"{stem}.AppImage"
-    appimage.build(description, tree, options.build, single)
-    package = options.out / deb.file_name(description)
-    deb.build(description, tree, glibc, options.build, package)
-    _close(options.out, tree, [archive, single, package], f"needs a C library from {glibc} on")
+    return archive
 
 
 def _windows(description: Description, options: argparse.Namespace) -> None:

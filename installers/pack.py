@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from installers.description import RecipeError
@@ -15,6 +17,24 @@ MOMENT_S = 1_577_836_800
 """When every packed file was changed last, in seconds of the calendar: the start of 2020."""
 MAX_DOWNLOAD_BYTES = 420_000_000
 MAX_DISK_BYTES = 1_200_000_000
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What is spent on a tree and its packages; what works inside is the same."""
+
+    deb: tuple[str, ...]
+    """What dpkg-deb is told."""
+    squash_level: int
+    """Of zstd, in the AppImage."""
+    num_compilers: int
+    """Processes that compile modules."""
+
+
+SMALL = Effort(("-Zxz", "-z1"), 15, num_compilers=1)
+"""What people download, the same bytes every time."""
+QUICK = Effort(("-Zzstd", "-z1"), 1, num_compilers=os.cpu_count() or 1)
+"""What is only tried: sooner made, and larger than a download may be."""
 
 
 def tar(tree: Path, target: Path, prefix: str) -> None:

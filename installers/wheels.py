@@ -138,16 +138,23 @@ def build_own(folder: Path, *, is_pure: bool = False) -> Path:
     if subprocess.call([*command, "--wheel-dir", str(folder), str(ROOT)], cwd=ROOT) != 0:
         raise RecipeError("The wheel of this tree does not build; pip's own words stand above.")
     (found,) = folder.glob("larder-*.whl")
-    if is_pure:
-        return found
-    with zipfile.ZipFile(found) as archive:
+    return found if is_pure else with_extension(found)
+
+
+def with_extension(wheel: Path) -> Path:
+    """Return a wheel of ours that holds the native extension.
+
+    Raises:
+        RecipeError: it does not.
+    """
+    with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     if not any(name.startswith("runtime/native/_native.") for name in names):
         raise RecipeError(
             "The wheel has no native extension; see that a C++ compiler and Python's headers are "
             "installed (make setup says what is missing), then build again."
         )
-    return found
+    return wheel
 
 
 def unpack(wheels: Sequence[Path], packages: Path, system: str) -> dict[str, int]:

@@ -15,12 +15,14 @@ from installers.linux import folder, starter
 
 MAGIC = b"LARDER\x02\n"
 _NAME_BYTES = 32
-_LEVEL = "15"
 _BLOCK = "256K"
 
 
-def build(description: Description, tree: Path, scratch: Path, target: Path) -> None:
-    """Write the AppImage of a tree."""
+def build(
+    description: Description, tree: Path, target: Path, effort: pack.Effort = pack.SMALL
+) -> None:
+    """Write the AppImage of a tree; what it is packed from lies beside that for the time."""
+    scratch = tree.parent
     root = scratch / "appimage"
     if root.exists():
         shutil.rmtree(root)
@@ -28,7 +30,7 @@ def build(description: Description, tree: Path, scratch: Path, target: Path) -> 
     shutil.copytree(tree, root, symlinks=True, copy_function=os.link)
     _add_entries(description, root)
     image = scratch / "appimage.squashfs"
-    _squash(root, image)
+    _squash(root, image, effort.squash_level)
     unpacked_bytes = sum(
         path.stat().st_size for path in root.rglob("*") if path.is_file() and not path.is_symlink()
     )
@@ -55,11 +57,12 @@ def _add_entries(description: Description, root: Path) -> None:
     (root / "AppRun").symlink_to("larder")
 
 
-def _squash(root: Path, image: Path) -> None:
+def _squash(root: Path, image: Path, level: int) -> None:
     """Pack a tree, the same bytes every time."""
     image.unlink(missing_ok=True)
     moment = str(pack.MOMENT_S)
-    command = ["mksquashfs", str(root), str(image), "-comp", "zstd", "-Xcompression-level", _LEVEL]
+    command = ["mksquashfs", str(root), str(image), "-comp", "zstd"]
+    command += ["-Xcompression-level", str(level)]
     command += ["-b", _BLOCK, "-all-root", "-no-xattrs", "-noappend", "-quiet", "-no-progress"]
     command += ["-mkfs-time", moment, "-all-time", moment, "-reproducible"]
     if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode != 0:

@@ -45,9 +45,15 @@ def file_name(description: Description) -> str:
     return f"{description.name}_{description.version}_amd64.deb"
 
 
-def build(description: Description, tree: Path, glibc: str, scratch: Path, target: Path) -> None:
-    """Write the package."""
-    root = scratch / "deb"
+def build(
+    description: Description,
+    tree: Path,
+    glibc: str,
+    target: Path,
+    effort: pack.Effort = pack.SMALL,
+) -> None:
+    """Write the package; what it is packed from lies beside the tree for that time."""
+    root = tree.parent / "deb"
     if root.exists():
         shutil.rmtree(root)
     inside = root / "usr" / "lib" / description.name
@@ -69,7 +75,7 @@ def build(description: Description, tree: Path, glibc: str, scratch: Path, targe
     (root / "DEBIAN").mkdir()
     (root / "DEBIAN" / "control").write_text(control, encoding="utf-8")
     _plain_modes(root)
-    command = ["dpkg-deb", "--root-owner-group", "-Zxz", "-z1", "--build", str(root), str(target)]
+    command = ["dpkg-deb", "--root-owner-group", *effort.deb, "--build", str(root), str(target)]
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(pack.MOMENT_S)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     shutil.rmtree(root)

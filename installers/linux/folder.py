@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,32 +78,40 @@ class Sources:
     cache: Path
     demo: Path
     torch_source: str = ""
+    own_wheel: Path | None = None
+    """Our wheel where it was built before, with its extension."""
 
 
-def build(description: Description, sources: Sources, tree: Path) -> str:
+def build(
+    description: Description, sources: Sources, tree: Path, effort: pack.Effort = pack.SMALL
+) -> str:
     """Make the tree anew; return the version of the C library that it needs at least."""
     if tree.exists():
         shutil.rmtree(tree)
     tree.mkdir(parents=True)
-    debs = debian_files.fetch(sources.cache / "debian")
-    found = wheels.fetch(description, wheels.LINUX, sources.cache / "wheels", sources.torch_source)
-    own = wheels.build_own(sources.cache / "own")
-    debian_files.lay_out(debs, tree)
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        fetching = aside.submit(
+            wheels.fetch, description, wheels.LINUX, sources.cache / "wheels", sources.torch_source
+        )
+        debs = debian_files.fetch(sources.cache / "debian")
+        debian_files.lay_out(debs, tree)
+        others = [_debian_component(deb) for deb in debs]
+        others += starter.components(tree / "licences")
+        others += qt_texts.collect(tree / "licences")
+        given = sources.own_wheel
+        own = wheels.with_extension(given) if given else wheels.build_own(sources.cache / "own")
     packages = tree / PACKAGES
-    wheels.unpack([own, *found], packages, "linux")
+    wheels.unpack([own, *fetching.result()], packages, "linux")
     demo.add(sources.demo, packages)
     marker.write(tree, packages, "linux")
     sys.stdout.write(f"{engine.write(description, packages, wheels.LINUX)}\n")
     strip(packages)
     libraries.drop_unwanted_qt(packages)
     libraries.lend_to_qt(tree, packages)
-    others = [_debian_component(deb) for deb in debs]
-    others += starter.components(tree / "licences")
-    others += qt_texts.collect(tree / "licences")
     licences.collect(description, packages, tree / "licences", others)
     compile_launcher(tree)
     _desktop_files(description, tree, sources.cache / "icons")
-    compile_modules(tree)
+    compile_modules(tree, effort.num_compilers)
     import_modules(tree)
     libraries.check(tree)
     pack.plain_modes(tree)
@@ -174,12 +183,15 @@ def _desktop_files(description: Description, tree: Path, scratch: Path) -> None:
     (tree / "README.txt").write_text(text, encoding="utf-8")
 
 
-def compile_modules(tree: Path) -> None:
-    """Compile every module, without a word of where the tree lay and of when that was."""
+def compile_modules(tree: Path, num_processes: int = 1) -> None:
+    """Compile every module, without a word of where the tree lay and of when that was.
+
+    Several processes are sooner done; what one of them did before may show in its next file.
+    """
     python = tree / "python" / "bin" / debian_files.PYTHON
     library = tree / "python" / "lib" / debian_files.PYTHON
     # -B and -f: what this very process imports would be left as another kind of file.
-    command = [str(python), "-B", "-m", "compileall", "-q", "-f", "-j", "1"]
+    command = [str(python), "-B", "-m", "compileall", "-q", "-f", "-j", str(num_processes)]
     command += ["--invalidation-mode", "unchecked-hash", "-s", str(library), str(library)]
     environment = {name: value for name, value in os.environ.items() if "PYTHON" not in name}
     environment["PYTHONHASHSEED"] = "0"

@@ -18,6 +18,7 @@ import pytest
 
 from app.state.folders import demo_folder
 from app.state.licences import read_components
+from installers import __main__ as recipes
 from installers import (
     cuts,
     demo,
@@ -151,6 +152,24 @@ def test_wheel_is_laid_out_without_what_is_cut(tmp_path: Path) -> None:
     assert left_out == {"one-1.0-py3-none-any.whl": len("x: int\n") + len("#!python\n")}
 
 
+def test_packages_that_are_only_tried_are_kept_from_those_that_are_published(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert recipes._parse(["linux"]).out == ROOT / "dist"
+    assert not recipes._parse(["linux", "--quick"]).out.is_relative_to(ROOT / "dist")
+    with pytest.raises(SystemExit):
+        recipes._parse(["windows", "--quick"])
+    assert "--quick is for linux alone" in capsys.readouterr().err
+
+
+def test_our_wheel_without_its_extension_is_refused(tmp_path: Path) -> None:
+    files = {"runtime/native/loader.py": "", "runtime/native/_native.cpython-311.so": ""}
+    whole = make_wheel(tmp_path, "larder", files)
+    assert wheels.with_extension(whole) == whole
+    with pytest.raises(description.RecipeError, match="no native extension"):
+        wheels.with_extension(make_wheel(tmp_path, "pure", {"runtime/native/loader.py": ""}))
+
+
 @pytest.mark.parametrize("name", ["../out.py", "/etc/out", "a/../../out", "C:/out"])
 def test_wheel_that_writes_outside_is_refused(name: str) -> None:
     with pytest.raises(description.RecipeError, match="leads out of its folder"):
@@ -268,7 +287,7 @@ def _built(tree: Path) -> Path:
     pack.plain_modes(tree)
     single = tree.with_name("один файл 文件.AppImage")
     try:
-        appimage.build(description.read(), tree, tree.parent, single)
+        appimage.build(description.read(), tree, single)
     except description.RecipeError as error:
         if "libsquashfuse-dev" not in str(error):
             raise
