@@ -22,7 +22,7 @@ from pathlib import Path
 
 from console import ROOT, CommandError, output_of, run, say
 
-_RELEASE = "bookworm"
+RELEASE = "bookworm"
 _PACKAGES = "python3,python3-venv,g++,make"
 _PROGRAMS = ("debootstrap", "unshare", "mount", "chroot", "git", "tar")
 _SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -91,10 +91,10 @@ def try_out() -> dict[str, object]:
         return {"verdict": "nothing to run", "why": against}
     with tempfile.TemporaryDirectory(prefix="larder-bare-") as folder:
         root = Path(folder)
-        say(f"making a bare Debian ({_RELEASE}) ...")
+        say(f"making a bare Debian ({RELEASE}) ...")
         include = f"--include={_PACKAGES}"
         made, text = output_of(
-            [*_APART, "debootstrap", "--variant=minbase", include, _RELEASE, root]
+            [*_APART, "debootstrap", "--variant=minbase", include, RELEASE, root]
         )
         if made != 0:
             raise CommandError(f"debootstrap failed: {' '.join(text.split()[-40:])}")

@@ -28,6 +28,7 @@ import environments
 import fuzzers
 import interpreters
 import jobs
+import linux_packages
 from console import ROOT, CommandError, output_of, run, say
 
 RESULT = ROOT / "benchmarks" / "results" / "deep.json"
@@ -229,7 +230,8 @@ def triton() -> dict[str, object]:
 
 
 def package() -> dict[str, object]:
-    """The wheel, built, installed apart and started."""
+    """The wheel, built, installed apart and started; the packages for Linux, made and used."""
+    linux_packages.ensure()
     return _verdict({"package": jobs.run_job(_job("package")).line()})
 
 

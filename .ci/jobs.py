@@ -20,6 +20,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import environments
+import linux_packages
 import system_packages
 from console import ROOT, CommandError, merged, output_of, say
 from environments import FULL, GUI, PURE, RUNTIME, Environment
@@ -47,6 +48,8 @@ class Job:
     num_second_tries: int = 0
     # Tests at the same time; one where they install the package.
     num_workers: int = 1
+    # Makes the packages for Linux with pip, which needs what this machine's files tell pip.
+    makes_packages: bool = False
     max_s: int = 600
 
     def files(self, root: Path = ROOT) -> list[Path]:
@@ -123,7 +126,7 @@ JOBS: tuple[Job, ...] = (
         num_workers=2,
         max_s=1200,
     ),
-    Job("package", FULL, ("tests/gate/*",), env=OFFSCREEN),
+    Job("package", FULL, ("tests/gate/*",), env=OFFSCREEN, makes_packages=True, max_s=900),
 )  # fmt: skip
 # Not part of `make test`: they need a device, and tests/gpu/run.sh runs them.
 ELSEWHERE = ("tests/gpu/*",)
@@ -230,6 +233,7 @@ def run_job(job: Job, *, profile: str = "ci", options: tuple[str, ...] = ()) -> 
     command += [*_coverage(job), *options, *(str(path.relative_to(ROOT)) for path in files)]
     env = {**job.env, "LARDER_TEST_PROFILE": profile, "LARDER_TEST_JOB": job.name}
     env["COVERAGE_FILE"] = str(RESULTS / f"{job.name}.coverage")
+    env |= linux_packages.pip_settings() if job.makes_packages else {}
     say(f"job {job.name}: {len(files)} files in {job.environment.folder}")
     started_s = time.monotonic()
     try:
@@ -303,7 +307,10 @@ def main(names: list[str]) -> int:
     if lost:
         raise CommandError("; ".join(lost))
     system_packages.ensure_test_programs()
-    outcomes = {job.name: run_job(job) for job in JOBS if not names or job.name in names}
+    chosen = [job for job in JOBS if not names or job.name in names]
+    if any(job.makes_packages for job in chosen):
+        linux_packages.ensure()
+    outcomes = {job.name: run_job(job) for job in chosen}
     started = os.environ.get(STARTED)
     gate_s = time.time() - float(started) if started and not names else None
     if not names:

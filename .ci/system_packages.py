@@ -78,7 +78,7 @@ def ensure_window(python: Path) -> None:
     if sys.platform == "linux":
         missing = missing_libraries(python)
         known = {PACKAGES[name] for name in missing if name in PACKAGES}
-        _provide(known, f"Qt needs {', '.join(missing)}")
+        provide(known, f"Qt needs {', '.join(missing)}")
         # What is not in the table may have come along with what is.
         unknown = set(missing) - set(PACKAGES) and missing_libraries(python)
         if unknown:
@@ -91,7 +91,7 @@ def ensure_test_programs() -> None:
     """Make sure that the tests can start a virtual screen and a drive with faults."""
     if sys.platform == "linux":
         missing = [name for name in TEST_PROGRAMS if shutil.which(name) is None]
-        _provide({TEST_PROGRAMS[name] for name in missing}, f"The tests need {', '.join(missing)}")
+        provide({TEST_PROGRAMS[name] for name in missing}, f"The tests need {', '.join(missing)}")
 
 
 def ensure_venv(python: str, complaint: str) -> bool:
@@ -104,7 +104,7 @@ def ensure_venv(python: str, complaint: str) -> bool:
     _status, version = output_of(
         [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
     )
-    _provide({f"python{version.strip()}-venv"}, f"{python} cannot make virtual environments yet")
+    provide({f"python{version.strip()}-venv"}, f"{python} cannot make virtual environments yet")
     return True
 
 
@@ -115,7 +115,7 @@ def ensure_headers(python: Path) -> str | None:
     if Path(folder, "Python.h").exists() or shutil.which("apt-get") is None:
         return None
     try:
-        _provide({f"python{version}-dev"}, "The native extension needs Python's headers")
+        provide({f"python{version}-dev"}, "The native extension needs Python's headers")
     except CommandError as error:
         return str(error)
     return None
@@ -141,8 +141,12 @@ def missing_in(text: str) -> list[str]:
     return sorted(set(re.findall(r"^\s*(\S+) => not found", text, flags=re.MULTILINE)))
 
 
-def _provide(packages: Iterable[str], reason: str) -> None:
-    """Install Debian packages when allowed, or say the one line that does it."""
+def provide(packages: Iterable[str], reason: str) -> None:
+    """Install Debian packages when allowed, or say the one line that does it.
+
+    Raises:
+        CommandError: they cannot be installed here; the text has the line to run.
+    """
     names = sorted(set(packages))
     if not names:
         return

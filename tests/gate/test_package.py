@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.packages import build_wheel, install_wheel, run
+from tests.support.packages import install_wheel, run
 
-import environments
 from console import ROOT
 
 _START = """
@@ -27,13 +26,6 @@ sys.stdout.buffer.write(framing.encode(hello))
 def _version() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return str(project["version"])
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built with the tools of this environment."""
-    kept = environments.build_folder(environments.FULL)
-    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"), kept)
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,18 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_MAX_S = 300
+_MAX_S = 300.0
 
 
-def run(command: list[str | Path], cwd: Path, env: Mapping[str, str] | None = None) -> str:
+def run(
+    command: Sequence[str | Path],
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    max_s: float = _MAX_S,
+) -> str:
     """Output of a program that must succeed, and that finds modules only by itself."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
@@ -23,7 +28,7 @@ def run(command: list[str | Path], cwd: Path, env: Mapping[str, str] | None = No
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        timeout=_MAX_S,
+        timeout=max_s,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
