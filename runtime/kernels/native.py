@@ -10,9 +10,9 @@ from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix, Slot
 from runtime.kernels.native_arguments import (
     ACTIVATION_CODES,
+    ExpertNumbers,
     address_of,
     biases_of,
-    shape_of,
 )
 from runtime.native.formats import FORMAT_CODES
 from runtime.native.loader import NativeModule
@@ -30,7 +30,7 @@ class NativeKernels:
 
     def __init__(self, module: NativeModule) -> None:
         self._module = module
-        self._shapes: dict[int, tuple[ExpertLayout, int, int, int, tuple[int, int, int]]] = {}
+        self._numbers: dict[int, ExpertNumbers] = {}
 
     @property
     def module(self) -> NativeModule:
@@ -110,10 +110,10 @@ class NativeKernels:
         style: ExpertStyle = PLAIN_STYLE,
     ) -> None:
         """Add the weighted results of the given experts to ``out[n, hidden]``, in place."""
-        shape = self._shapes.get(id(layout))
-        if shape is None or shape[0] is not layout:
-            shape = self._shapes[id(layout)] = shape_of(layout)
-        _, code, hidden, width, offsets = shape
+        numbers = self._numbers.get(id(layout))
+        if numbers is None or numbers.layout is not layout:
+            numbers = self._numbers[id(layout)] = ExpertNumbers.of(layout)
+        hidden, width = numbers.hidden, numbers.width
         n, k = ids.shape
         if x.shape != (n, hidden) or out.shape != (n, hidden) or weights.shape != (n, k):
             raise ValueError(f"x {x.shape}, out {out.shape}, ids {ids.shape}, hidden {hidden}")
@@ -122,10 +122,10 @@ class NativeKernels:
         self._module.experts(
             address_of(x),
             n,
-            code,
+            numbers.formats,
             hidden,
             width,
-            offsets,
+            numbers.offsets,
             [number for number, _ in experts],
             [slot.address for _, slot in experts],
             ids.data_ptr(),

@@ -1,6 +1,8 @@
 """How tensors, formats and styles are handed to the extension: as numbers."""
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Self
 
 import torch
 
@@ -26,15 +28,27 @@ def address_of(tensor: torch.Tensor) -> int:
     return tensor.data_ptr()
 
 
-def shape_of(
-    layout: ExpertLayout,
-) -> tuple[ExpertLayout, int, int, int, tuple[int, int, int]]:
-    """Return a layout with the number of its format, its sizes, and where its matrices lie."""
-    gate, up, down = (layout[part] for part in ExpertPart)
-    if not gate.format is up.format is down.format:
-        raise ValueError("the parts of an expert have one format")
-    offsets = (gate.offset_bytes, up.offset_bytes, down.offset_bytes)
-    return layout, FORMAT_CODES[gate.format], gate.columns, gate.rows, offsets
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class ExpertNumbers:
+    """A layout, and as numbers its sizes and the formats and places of gate, up and down."""
+
+    layout: ExpertLayout
+    formats: tuple[int, int, int]
+    hidden: int
+    width: int
+    offsets: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, layout: ExpertLayout) -> Self:
+        """Return the numbers of a layout."""
+        gate, up, down = (layout[part] for part in ExpertPart)
+        return cls(
+            layout,
+            (FORMAT_CODES[gate.format], FORMAT_CODES[up.format], FORMAT_CODES[down.format]),
+            gate.columns,
+            gate.rows,
+            (gate.offset_bytes, up.offset_bytes, down.offset_bytes),
+        )
 
 
 def biases_of(

@@ -90,10 +90,10 @@ class TritonKernels(ReferenceKernels):
 
         Of several tokens, each one's experts are added in their order.
         """
-        weight_format = layout[ExpertPart.GATE].format
+        formats = layout.formats
         # Of plain numbers nothing is unpacked: many rows are a library's work.
-        is_many = weight_format in PLAIN_FORMATS and len(x) > MAX_ROWS
-        if is_many or not self._trusts(weight_format, x.device):
+        is_many = PLAIN_FORMATS.issuperset(formats) and len(x) > MAX_ROWS
+        if is_many or not all(self._trusts(each, x.device) for each in formats):
             super().experts(x, layout, experts, ids, weights, out, style)
             return
         chosen: dict[int, list[tuple[int, int]]] = {}

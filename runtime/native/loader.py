@@ -99,7 +99,7 @@ class NativeModule(Protocol):
         self,
         x: int,
         n: int,
-        format: int,
+        formats: tuple[int, int, int],
         hidden: int,
         width: int,
         offsets: tuple[int, int, int],
@@ -118,7 +118,8 @@ class NativeModule(Protocol):
     ) -> None:
         """Add the chosen experts' weighted results to ``out[n, hidden]``.
 
-        Without ``bias_rows`` there are no biases; else each expert's row of all three.
+        Formats and offsets are those of gate, up and down. Without ``bias_rows`` there are no
+        biases; else each expert's row of all three.
         """
 
     def attention(

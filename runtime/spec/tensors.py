@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from runtime.protocol.values import WeightFormat
 from runtime.spec.gguf import GgufRows
@@ -176,10 +176,10 @@ class MatrixLayout:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExpertLayout:
-    """How every expert of a model lies in a slot, a record or any other buffer.
+    """How an expert lies in a slot, a record or any other buffer.
 
-    ``record_bytes`` is a multiple of ``PAGE_BYTES``. The same layout holds in files of a prepared
-    store, in RAM slots and in device slots::
+    Each matrix has a format of its own. ``record_bytes`` is a multiple of ``PAGE_BYTES``. The same
+    layout holds in files of a prepared store, in RAM slots and in device slots::
 
         0            gate.offset      up.offset        down.offset        record_bytes
         | gate ......| pad to 64 | up ....| pad to 64 | down .....| pad to 4096 |
@@ -190,6 +190,16 @@ class ExpertLayout:
 
     def __getitem__(self, part: ExpertPart) -> MatrixLayout:
         return self.parts[part]
+
+    @property
+    def formats(self) -> tuple[WeightFormat, ...]:
+        """The formats of gate, up and down."""
+        return tuple(self.parts[part].format for part in ExpertPart)
+
+    @property
+    def mean_bits(self) -> int:
+        """Bits of a weight in the mean, scales left out, rounded."""
+        return round(sum(STORED_BITS[each] for each in self.formats) / len(self.parts))
 
 
 def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
@@ -208,9 +218,14 @@ def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
 
 def expert_layout(weight_format: WeightFormat, hidden_size: int, expert_width: int) -> ExpertLayout:
     """Return the layout of an expert with ``hidden_size`` inputs and ``expert_width`` channels."""
+    return layout_in([weight_format] * len(ExpertPart), hidden_size, expert_width)
+
+
+def layout_in(formats: Sequence[WeightFormat], hidden_size: int, expert_width: int) -> ExpertLayout:
+    """Return the layout of an expert of these sizes whose gate, up and down have some formats."""
     parts: dict[ExpertPart, MatrixLayout] = {}
     offset = 0
-    for part in ExpertPart:
+    for part, weight_format in zip(ExpertPart, formats, strict=True):
         rows, columns = (
             (hidden_size, expert_width) if part is ExpertPart.DOWN else (expert_width, hidden_size)
         )

@@ -11,7 +11,7 @@ from runtime.kernels.kv import KvPages
 from runtime.kernels.matrix import Matrix
 from runtime.kernels.reference import ReferenceKernels, weights_of
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import MatrixLayout, expert_layout, matrix_bytes
+from runtime.spec.tensors import MatrixLayout, expert_layout, layout_in, matrix_bytes
 from tests.support.kernel_inputs import (
     random_matrix,
     random_pages,
@@ -21,6 +21,14 @@ from tests.support.kernel_inputs import (
 
 REFERENCE = ReferenceKernels()
 SHAPES = [(1, 1, 1), (1, 33, 9), (2, 64, 8), (5, 3, 50), (7, 577, 13), (70, 96, 41), (64, 320, 128)]
+MIXED = [
+    (WeightFormat.Q4K_G32, WeightFormat.Q4K_G32, WeightFormat.Q8_G32),
+    (WeightFormat.Q8_G32, WeightFormat.Q4_G32, WeightFormat.MXFP4),
+    (WeightFormat.F16, WeightFormat.Q4K_G32, WeightFormat.Q8_G32),
+    (WeightFormat.Q6_G32, WeightFormat.F32, WeightFormat.BF16),
+    (WeightFormat.BF16, WeightFormat.F32, WeightFormat.Q4K_G32),
+]
+"""Formats of gate, up and down."""
 ATTENTION_SHAPES = [
     # rows, heads, KV heads, head width, page tokens, start, window
     (1, 9, 3, 64, 16, 0, 0),
@@ -177,6 +185,34 @@ def test_experts_odd_shapes_equal_reference(
     REFERENCE.experts(x, layout, slots, ids, weights, expected)
     # Weights are below 1, activations of 65 inputs and channels below 16.
     check_block(out, expected, weight_format, 16 / 127)
+
+
+@pytest.mark.parametrize("formats", MIXED)
+@pytest.mark.parametrize("n", [1, 23])
+def test_experts_with_matrices_in_several_formats_equal_reference(
+    kernels: Kernels, formats: tuple[WeightFormat, ...], n: int
+) -> None:
+    hidden, width = 65, 37
+    layout = layout_in(formats, hidden, width)
+    slots, x = random_slots(layout, 6), random_rows(n, hidden)
+    ids, weights = REFERENCE.route(random_rows(n, 6, seed=4), 3, is_normalised=True)
+    out, expected = random_rows(n, hidden, seed=5), random_rows(n, hidden, seed=5)
+    kernels.experts(x, layout, slots, ids, weights, out)
+    REFERENCE.experts(x, layout, slots, ids, weights, expected)
+    # What stands before the last matrix is rounded as that one takes it.
+    check_block(out, expected, formats[-1], 16 / 127)
+
+
+@pytest.mark.parametrize("formats", MIXED)
+def test_gated_with_matrices_in_several_formats_equals_reference(
+    kernels: Kernels, formats: tuple[WeightFormat, ...]
+) -> None:
+    gate, up = random_matrix(formats[0], 37, 65, 1), random_matrix(formats[1], 37, 65, 2)
+    down, x = random_matrix(formats[2], 65, 37, 3), random_rows(50, 65) * 0.1
+    hidden = REFERENCE.linear(x, gate).abs() * REFERENCE.linear(x, up).abs()
+    level = float(hidden.max() * weights_of(down).abs().max()) / 127
+    expected = REFERENCE.gated(x, gate, up, down)
+    check_block(kernels.gated(x, gate, up, down), expected, formats[2], 2 * level)
 
 
 def test_experts_not_given_contribute_nothing(kernels: Kernels) -> None:

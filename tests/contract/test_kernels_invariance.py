@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from runtime.kernels.base import RopeTables
 from runtime.kernels.native import NativeKernels
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import expert_layout
+from runtime.spec.tensors import layout_in
 from tests.support.kernel_inputs import (
     native_kernels,
     random_matrix,
@@ -21,6 +21,10 @@ from tests.support.kernel_inputs import (
 )
 
 formats = st.sampled_from(list(WeightFormat))
+three_formats = st.one_of(
+    formats.map(lambda each: (each, each, each)), st.tuples(formats, formats, formats)
+)
+"""Of gate, up and down: all alike, or each its own."""
 row_counts = st.integers(1, 70)
 widths = st.integers(1, 150)
 thread_counts = st.integers(1, 8)
@@ -71,17 +75,17 @@ def test_linear_row_alone_has_the_same_bits(
 
 @each_instruction_set
 @few
-@given(weight_format=formats, cut=cuts(), hidden=widths, width=widths, threads=thread_counts)
+@given(parts=three_formats, cut=cuts(), hidden=widths, width=widths, threads=thread_counts)
 def test_gated_row_alone_has_the_same_bits(
     instruction_set: str,
-    weight_format: WeightFormat,
+    parts: tuple[WeightFormat, ...],
     cut: tuple[int, int, int],
     hidden: int,
     width: int,
     threads: int,
 ) -> None:
-    gate, up = (random_matrix(weight_format, width, hidden, seed) for seed in (1, 2))
-    down, x = random_matrix(weight_format, hidden, width, 3), random_rows(cut[0], hidden)
+    gate, up = (random_matrix(parts[place], width, hidden, place + 1) for place in (0, 1))
+    down, x = random_matrix(parts[2], hidden, width, 3), random_rows(cut[0], hidden)
     check(
         instruction_set, threads, cut, lambda kernels, part: kernels.gated(x[part], gate, up, down)
     )
@@ -90,7 +94,7 @@ def test_gated_row_alone_has_the_same_bits(
 @each_instruction_set
 @few
 @given(
-    weight_format=formats,
+    parts=three_formats,
     cut=cuts(),
     hidden=widths,
     width=widths,
@@ -99,7 +103,7 @@ def test_gated_row_alone_has_the_same_bits(
 )
 def test_experts_row_alone_in_several_calls_has_the_same_bits(
     instruction_set: str,
-    weight_format: WeightFormat,
+    parts: tuple[WeightFormat, ...],
     cut: tuple[int, int, int],
     hidden: int,
     width: int,
@@ -107,7 +111,7 @@ def test_experts_row_alone_in_several_calls_has_the_same_bits(
     split: int,
 ) -> None:
     n, first, end = cut
-    layout = expert_layout(weight_format, hidden, width)
+    layout = layout_in(parts, hidden, width)
     slots, x = random_slots(layout, 5), random_rows(n, hidden)
     with native_kernels(instruction_set, threads) as kernels:
         ids, weights = kernels.route(random_rows(n, 5, seed=2), 3, is_normalised=True)

@@ -24,7 +24,7 @@ from runtime.kernels.triton_kernels import (
     has_triton,
 )
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import PLAIN_FORMATS, expert_layout
+from runtime.spec.tensors import PLAIN_FORMATS, expert_layout, layout_in
 from tests.contract.test_kernels import rounding_bound
 from tests.support.kernel_inputs import random_matrix, random_rows, random_slots
 
@@ -122,6 +122,29 @@ def test_triton_experts_equal_the_reference(
     if weight_format in GROUPED or n <= MAX_ROWS:
         assert kernels._is_trusted[weight_format]
     # What lies between the matrices is rounded to eight bits, where a rounding may fall otherwise.
+    assert (found - expected).norm() <= 2e-3 * expected.norm()
+
+
+@pytest.mark.parametrize("n", [3, 24])
+@pytest.mark.parametrize(
+    "formats",
+    [
+        (WeightFormat.Q4K_G32, WeightFormat.Q4K_G32, WeightFormat.Q8_G32),
+        (WeightFormat.F16, WeightFormat.Q4_G32, WeightFormat.BF16),
+    ],
+)
+def test_triton_experts_with_matrices_in_several_formats_equal_the_reference(
+    kernels: TritonKernels, formats: tuple[WeightFormat, ...], n: int
+) -> None:
+    layout = layout_in(formats, 70, 41)
+    slots, x = random_slots(layout, 5), random_rows(n, 70)
+    ids, weights = REFERENCE.route(random_rows(n, 5, seed=3), 2, is_normalised=True)
+    expected, found = torch.zeros(n, 70), torch.zeros(n, 70)
+    REFERENCE.experts(x, layout, slots, ids, weights, expected)
+
+    kernels.experts(x, layout, slots, ids, weights, found)
+
+    assert all(kernels._is_trusted[each] for each in formats)
     assert (found - expected).norm() <= 2e-3 * expected.norm()
 
 

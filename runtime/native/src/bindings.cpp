@@ -39,8 +39,6 @@ Activation checked_activation(int kind, float alpha, float limit) {
 void run_gated(uint64_t x, int64_t n, uint64_t gate, int gate_format, uint64_t up, int up_format,
                uint64_t down, int down_format, int64_t hidden, int64_t width, uint64_t out,
                int kind, float alpha, float limit) {
-    if (is_grouped(static_cast<Format>(gate_format)) != is_grouped(static_cast<Format>(up_format)))
-        throw std::invalid_argument("gated: a plain and a grouped matrix on the same input");
     std::vector<Block> blocks{{checked_weights(gate, gate_format, width, hidden),
                                checked_weights(up, up_format, width, hidden),
                                checked_weights(down, down_format, hidden, width),
@@ -51,15 +49,16 @@ void run_gated(uint64_t x, int64_t n, uint64_t gate, int gate_format, uint64_t u
     feed_forward(blocks, floats_at(x), n, room_at(out));
 }
 
-// Biases: addresses of [rows, width], [rows, width] and [rows, hidden], and the row of each expert;
-// without rows there are none.
-void run_experts(uint64_t x, int64_t n, int format, int64_t hidden, int64_t width,
-                 const std::vector<uint64_t>& offsets, const std::vector<int32_t>& numbers,
-                 const std::vector<uint64_t>& slots, uint64_t ids, uint64_t weights, int64_t k,
-                 uint64_t out, int kind, float alpha, float limit,
-                 const std::vector<uint64_t>& biases, const std::vector<int64_t>& bias_rows) {
+// Formats and offsets are those of gate, up and down. Biases: addresses of [rows, width],
+// [rows, width] and [rows, hidden], and the row of each expert; without rows there are none.
+void run_experts(uint64_t x, int64_t n, const std::vector<int>& formats, int64_t hidden,
+                 int64_t width, const std::vector<uint64_t>& offsets,
+                 const std::vector<int32_t>& numbers, const std::vector<uint64_t>& slots,
+                 uint64_t ids, uint64_t weights, int64_t k, uint64_t out, int kind, float alpha,
+                 float limit, const std::vector<uint64_t>& biases,
+                 const std::vector<int64_t>& bias_rows) {
     const bool has_biases = !bias_rows.empty();
-    if (numbers.size() != slots.size() || offsets.size() != 3)
+    if (numbers.size() != slots.size() || offsets.size() != 3 || formats.size() != 3)
         throw std::invalid_argument("experts: lists of unequal length");
     if (has_biases && (biases.size() != 3 || bias_rows.size() != slots.size()))
         throw std::invalid_argument("experts: biases of unequal length");
@@ -68,9 +67,9 @@ void run_experts(uint64_t x, int64_t n, int format, int64_t hidden, int64_t widt
     blocks.reserve(slots.size());
     for (size_t b = 0; b < slots.size(); ++b) {
         if (numbers[b] < 0) throw std::invalid_argument("experts: a negative number");
-        blocks.push_back({checked_weights(slots[b] + offsets[0], format, width, hidden),
-                          checked_weights(slots[b] + offsets[1], format, width, hidden),
-                          checked_weights(slots[b] + offsets[2], format, hidden, width),
+        blocks.push_back({checked_weights(slots[b] + offsets[0], formats[0], width, hidden),
+                          checked_weights(slots[b] + offsets[1], formats[1], width, hidden),
+                          checked_weights(slots[b] + offsets[2], formats[2], hidden, width),
                           {},
                           {},
                           activation});

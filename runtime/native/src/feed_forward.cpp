@@ -8,6 +8,7 @@
 // that computed a group quantises it too. With few rows chunks are wide, so that memory is read in
 // long runs.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "inputs.h"
@@ -43,15 +44,20 @@ struct Span {
     int64_t first, count;
 };
 
+// Rows of x as plain matrices take them, and as grouped ones do; a block may have both.
+constexpr int kForms = 2;
+constexpr int form_of(Format format) { return is_grouped(format) ? 1 : 0; }
+
 // Everything that the tasks of a call share, kept by the calling thread for the next call.
 struct Work {
-    Inputs inputs;
+    Inputs inputs[kForms];
+    bool is_used[kForms];
     std::vector<Piece> pieces;
     std::vector<Span> spans;
     std::vector<Room> rooms;
     std::vector<int64_t> starts;            // of each block in the lists of rows
     std::vector<uint8_t> hidden;
-    std::vector<const uint8_t*> x_rows;     // of all blocks, one after another
+    std::vector<const uint8_t*> x_rows[kForms];  // of all blocks in turn; null in unused forms
     std::vector<const uint8_t*> hidden_rows;
 };
 
@@ -65,10 +71,10 @@ void lay_out(const std::vector<Block>& blocks, Work& work) {
     work.pieces.clear();
     work.rooms.clear();
     work.starts.clear();
-    work.x_rows.clear();
+    for (auto& rows : work.x_rows) rows.clear();
     work.hidden_rows.clear();
     work.spans.clear();
-    int64_t room = 0, channels_left = 0;
+    int64_t room = 0, channels_left = 0, num_rows = 0;
     for (const Block& block : blocks) channels_left += block.gate.rows;
     for (const Block& block : blocks) {
         const int64_t count = static_cast<int64_t>(block.rows.size());
@@ -76,7 +82,8 @@ void lay_out(const std::vector<Block>& blocks, Work& work) {
         const int64_t most = count <= kFewRows ? kWideChannels : kGroup;
         const int64_t row_bytes = input_bytes(block.down.format, padded);
         work.rooms.push_back({room, row_bytes});
-        work.starts.push_back(static_cast<int64_t>(work.x_rows.size()));
+        work.starts.push_back(num_rows);
+        num_rows += count;
         room += count * row_bytes;
         for (int64_t c = 0; c < block.gate.rows;) {
             const int64_t wide = next_size(channels_left, kGroup, most);
@@ -86,7 +93,10 @@ void lay_out(const std::vector<Block>& blocks, Work& work) {
             c += channels;
             channels_left -= channels;
         }
-        for (const int32_t row : block.rows) work.x_rows.push_back(work.inputs.row(row));
+        for (int form = 0; form < kForms; ++form)
+            for (const int32_t row : block.rows)
+                work.x_rows[form].push_back(work.is_used[form] ? work.inputs[form].row(row)
+                                                               : nullptr);
     }
     if (static_cast<int64_t>(work.hidden.size()) < room)
         work.hidden.resize(static_cast<size_t>(room));
@@ -105,8 +115,9 @@ void add_bias(float* rows, int64_t num_rows, int64_t stride, const float* bias, 
         for (int64_t c = 0; c < count; ++c) rows[i * stride + c] += bias[c];
 }
 
-// Some channels for some rows of one block.
-void form_hidden(const KernelTable& kernels, const Piece& piece, const uint8_t* const* x_rows,
+// Some channels for some rows of one block; `x_rows` are its rows in both forms.
+void form_hidden(const KernelTable& kernels, const Piece& piece,
+                 const std::array<const uint8_t* const*, kForms>& x_rows,
                  const uint8_t* const* hidden_rows) {
     const Block& block = *piece.block;
     const int64_t first = piece.first_channel, channels = piece.num_channels;
@@ -114,7 +125,8 @@ void form_hidden(const KernelTable& kernels, const Piece& piece, const uint8_t* 
     alignas(64) float gate[kRoom];
     alignas(64) float up[kRoom];
     const auto product = [&](const Weights& weights, const float* bias, float* results) {
-        kernels.dot[static_cast<int>(weights.format)](weights, first, channels, x_rows,
+        const uint8_t* const* const rows = x_rows[static_cast<size_t>(form_of(weights.format))];
+        kernels.dot[static_cast<int>(weights.format)](weights, first, channels, rows,
                                                       piece.num_rows, results, stride);
         add_bias(results, piece.num_rows, stride, bias ? bias + first : nullptr, channels);
     };
@@ -181,7 +193,15 @@ void assign_rows(std::vector<Block>& blocks, const std::vector<int32_t>& numbers
 void feed_forward(const std::vector<Block>& blocks, const float* x, int64_t n, float* out) {
     if (blocks.empty()) return;
     thread_local Work work;
-    work.inputs.prepare(blocks.front().gate.format, x, n, blocks.front().gate.columns);
+    for (const Format each : {Format::F32, Format::Q8G32}) {
+        const int form = form_of(each);
+        work.is_used[form] = std::any_of(blocks.begin(), blocks.end(), [form](const Block& block) {
+            return form_of(block.gate.format) == form ||
+                   (block.up.data && form_of(block.up.format) == form);
+        });
+        if (work.is_used[form])
+            work.inputs[form].prepare(each, x, n, blocks.front().gate.columns);
+    }
     lay_out(blocks, work);
     if (work.pieces.empty()) return;
 
@@ -190,13 +210,15 @@ void feed_forward(const std::vector<Block>& blocks, const float* x, int64_t n, f
     const int64_t num_blocks = static_cast<int64_t>(blocks.size());
     const Piece* const pieces = work.pieces.data();
     const int64_t* const starts = work.starts.data();
-    const uint8_t* const* const x_rows = work.x_rows.data();
+    const uint8_t* const* const plain_rows = work.x_rows[0].data();
+    const uint8_t* const* const grouped_rows = work.x_rows[1].data();
     const uint8_t* const* const hidden_rows = work.hidden_rows.data();
 
     pool::run(static_cast<int64_t>(work.pieces.size()), [=, &kernels](int64_t index) {
         const Piece& piece = pieces[index];
         const int64_t place = starts[piece.block - first_block] + piece.first_row;
-        form_hidden(kernels, piece, x_rows + place, hidden_rows + place);
+        form_hidden(kernels, piece, {plain_rows + place, grouped_rows + place},
+                    hidden_rows + place);
     });
 
     const Span* const spans = work.spans.data();

@@ -47,8 +47,7 @@ struct Block {
     const float* down_bias = nullptr;
 };
 
-// out[row] += scale * block(x[row]), block after block in their order for every row. The formats
-// of the blocks are the same, or all of them plain.
+// out[row] += scale * block(x[row]), block after block in their order for every row.
 void feed_forward(const std::vector<Block>& blocks, const float* x, int64_t n, float* out);
 
 // Turn the choices ids[n, k], weights[n, k] into the rows of each numbered block.

@@ -110,6 +110,10 @@ bool check_shapes() {
                 for (int kind = 0; kind < kNumActivations; ++kind)
                     is_right &=
                         is_the_same([&] { return run_block(wide, other, narrow, x, n, kind); });
+                // Each matrix in a format of its own, plain and grouped ones beside each other.
+                const Matrix up(static_cast<Format>((f + 2) % kNumFormats), 45, columns);
+                const Matrix down(static_cast<Format>((f + 5) % kNumFormats), columns, 45);
+                is_right &= is_the_same([&] { return run_block(wide, up, down, x, n, 0); });
             }
         }
     }
