@@ -29,8 +29,9 @@ _BITS = {
 
 
 def loaded_line(model: LoadedModel) -> str:
-    """For example ``8.5 bits · not exact``."""
-    bits = tr("{bits} bits").format(bits=_BITS[model.expert_format])
+    """For example ``8.5 bits · not exact``; of a mix the bits in the mean."""
+    number = f"{model.mean_bits:.1f}" if model.mean_bits else _BITS[model.expert_format]
+    bits = tr("{bits} bits").format(bits=number)
     return DOT.join((bits, StripWords.EXACT if model.is_exact else StripWords.NOT_EXACT))
 
 

@@ -188,6 +188,9 @@ def _tell_prepared(closing: Reply, options: argparse.Namespace) -> int:
 def _print_report(report: ModelReport) -> None:
     stored = report.stored_format.value if report.stored_format else "unknown"
     if report.gguf_kinds:
+        if report.mixed_experts is not None:
+            formats = " and ".join(report.mixed_experts.format_bytes)
+            stored = f"{formats}, {report.mixed_experts.bits:.2f} bits a weight"
         read_as = f", experts read as {stored}" if report.num_experts else ""
         stored = f"GGUF {', '.join(report.gguf_kinds)}{read_as}"
     elif report.published_bits:

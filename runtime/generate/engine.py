@@ -151,6 +151,7 @@ class TieredEngine:
             budget_bytes=parts.ledger.limit_bytes,
             load_s=self._instruments.clock() - started_s,
             kernels=self._kernels.name,
+            mean_bits=parts.experts.mean_bits,
         )
         if parts.device is not None and _unpacks(parts.device):
             self._notes.put(card_unpacks_note())

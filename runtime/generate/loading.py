@@ -35,7 +35,7 @@ from runtime.residency.device_experts import DeviceExperts
 from runtime.residency.experts import ExpertCache
 from runtime.residency.watch import Stalled, log_stall
 from runtime.spec.model import ModelSpec
-from runtime.spec.tensors import STORED_BITS, ExpertId, ExpertPart
+from runtime.spec.tensors import ExpertId
 from runtime.store.base import ExpertStore
 from runtime.store.open import open_store
 from runtime.store.throttled import throttled
@@ -221,14 +221,16 @@ def _tally_of(store: ExpertStore, plan: PlacementPlan, spec: ModelSpec) -> Exper
 
     Raises ``PLAN_OUTDATED`` if none has the format of the plan.
     """
-    formats = [
-        store.layout_of(ExpertId(layer, expert))[ExpertPart.GATE].format
+    layouts = [
+        store.layout_of(ExpertId(layer, expert))
         for layer in spec.moe_layers
         for expert in range(spec.num_experts)
     ]
-    if plan.expert_format not in (formats or [store.layout[ExpertPart.GATE].format]):
+    different = {id(layout): layout for layout in layouts or [store.layout]}
+    if not any(plan.expert_format in layout.formats for layout in different.values()):
         raise LarderError(ErrorCode.PLAN_OUTDATED, folder=plan.model_folder)
-    bits = bytes(STORED_BITS[each] for each in formats)
+    bits_of = {key: layout.mean_bits for key, layout in different.items()}
+    bits = bytes(bits_of[id(layout)] for layout in layouts)
     return ExpertTally(len(spec.moe_layers), spec.num_experts, bits)
 
 

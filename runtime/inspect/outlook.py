@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections import Counter
 
 from runtime.inspect.bounded_json import JsonRefusedError, parse_object
 from runtime.inspect.config import ConfigReader
@@ -9,7 +10,7 @@ from runtime.inspect.families.base import Family
 from runtime.inspect.families.registry import FAMILIES, find_family
 from runtime.inspect.families.wrapped import with_text_part
 from runtime.inspect.folder import inspect_folder
-from runtime.inspect.gguf.labels import bits_of, dense_home, home_of, kind_of
+from runtime.inspect.gguf.labels import bits_of, dense_home, expert_kinds, kind_of
 from runtime.inspect.gguf.roles import MAX_PLAIN_WEIGHTS
 from runtime.inspect.levels import read_levels
 from runtime.inspect.listing import CONFIG_NAME
@@ -17,10 +18,12 @@ from runtime.inspect.quantization import quantization_problems
 from runtime.inspect.report import describe_spec
 from runtime.inspect.scaled import read_scheme
 from runtime.protocol.hub import HubSketch
-from runtime.protocol.model import ModelReport
+from runtime.protocol.model import MixedExperts, ModelReport
 from runtime.protocol.values import WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import dense_bytes
+from runtime.spec.gguf import HOME
+from runtime.spec.mix import PartFormats, mixed_experts
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import PLAIN_FORMATS, STORED_BITS, TensorEntry, matrix_bytes
 
@@ -40,6 +43,8 @@ class _Stored:
     file_bytes: int = 0
     """0: what the rest adds up to."""
     gguf_kinds: tuple[str, ...] = ()
+    mixed: MixedExperts | None = None
+    """What experts take if they have several formats; else None."""
 
 
 def outlook(sketch: HubSketch, folder: str) -> ModelFacts | None:
@@ -95,13 +100,24 @@ def _gguf_facts(
     size_bytes = sketch.size_bytes or round(num_all * bits_of(sketch.gguf_label) / 8)
     # So do older files that hold more than the model, such as layers that guess later tokens.
     bits = min(size_bytes * 8 / num_all, 1.1 * bits_of(sketch.gguf_label))
+    kinds = Counter(
+        expert_kinds(sketch.gguf_label, layer, spec.num_layers)
+        for layer in spec.moe_layers or range(spec.num_layers)
+    )
+    mixed = None
+    if spec.moe_layers and len({HOME[each] for parts in kinds for each in parts}) > 1:
+        numbers: Counter[PartFormats] = Counter()
+        for parts, num_layers in kinds.items():
+            numbers[tuple(HOME[each] for each in parts)] += num_layers * spec.num_experts
+        mixed = mixed_experts(numbers, spec.hidden_size, spec.expert_width)
     stored = _Stored(
-        experts=home_of(sketch.gguf_label),
+        experts=HOME[kind] if mixed is None else next(iter(mixed.format_bytes)),
+        mixed=mixed,
         dense=dense_home(sketch.gguf_label, is_plain=num_dense <= MAX_PLAIN_WEIGHTS),
         vectors=WeightFormat.F32,
         expert_bytes=round(num_weights * bits / 8),
         file_bytes=size_bytes,
-        gguf_kinds=(kind.name,),
+        gguf_kinds=tuple(dict.fromkeys(each.name for parts in kinds for each in parts)),
     )
     return _facts(family, spec, folder, stored)
 
@@ -126,6 +142,7 @@ def _facts(family: Family, spec: ModelSpec, folder: str, stored: _Stored) -> Mod
         num_parameters=num_dense + num_experts * 3 * matrix,
         num_active_parameters=num_dense + len(spec.moe_layers) * spec.top_k * 3 * matrix,
         stored_format=stored.experts,
+        mixed_experts=stored.mixed,
         published_bits=stored.published_bits,
         file_bytes=stored.file_bytes or num_dense_bytes + num_experts * whole_bytes,
         dense_bytes=num_dense_bytes,

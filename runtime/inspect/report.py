@@ -1,6 +1,8 @@
 """The report of a folder, put together from what was found."""
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -10,6 +12,7 @@ from runtime.inspect.shards import Shards
 from runtime.protocol.model import ModelReport
 from runtime.protocol.values import WeightFormat
 from runtime.spec.footprint import KV_PAGE_TOKENS, kv_cache_bytes
+from runtime.spec.mix import mixed_experts
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertPart, TensorEntry, matrix_bytes
 
@@ -34,11 +37,18 @@ def describe_weights(report: ModelReport, spec: ModelSpec, roles: Roles) -> Mode
     formats = {entry.format for entry in roles.dense.values() if len(entry.shape) == 2}
     experts = list(roles.experts.values())
     expert = experts[0] if experts else {}
-    expert_formats = {entry.format for parts in experts for entry in parts.values()}
-    if len(expert_formats) > 1:
-        stored_format = WeightFormat.F32
+    numbers = Counter(tuple(parts[part].format for part in ExpertPart) for parts in experts)
+    expert_formats = set(itertools.chain.from_iterable(numbers))
+    mixed = None
+    if len(expert_formats) <= 1:
+        stored_format = min(expert_formats, default=min(formats))
+        # Of one format, matrices of GGUF files may still be of several kinds.
+        experts = experts if report.gguf_kinds else experts[:1]
+    elif report.gguf_kinds:
+        mixed = mixed_experts(numbers, spec.hidden_size, spec.expert_width)
+        stored_format = next(iter(mixed.format_bytes))
     else:
-        stored_format, experts = min(expert_formats, default=min(formats)), experts[:1]
+        stored_format = WeightFormat.F32
     dense_parameters = _count(roles.dense.values())
     expert_parameters = _count(expert.values())
     num_layers = len(spec.moe_layers)
@@ -47,6 +57,7 @@ def describe_weights(report: ModelReport, spec: ModelSpec, roles: Roles) -> Mode
         num_parameters=dense_parameters + num_layers * spec.num_experts * expert_parameters,
         num_active_parameters=dense_parameters + num_layers * spec.top_k * expert_parameters,
         stored_format=stored_format,
+        mixed_experts=mixed,
         published_bits=_published_bits([*expert.values(), *roles.dense.values()]),
         dense_bytes=sum(entry.num_bytes for entry in roles.dense.values()),
         expert_bytes=_mean_bytes(experts),

@@ -4,6 +4,7 @@ What was found by measuring stands in ``cost_constants``.
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 from runtime.hardware.energy_terms import (
     CARD_REST_WATTS,
@@ -30,7 +31,8 @@ class Reads:
     dense_format: WeightFormat
     expert_record_bytes: int
     expert_drive_bytes: int
-    expert_format: WeightFormat
+    expert_formats: Mapping[WeightFormat, int]
+    """How many bytes of the experts are in each format; of a single one any number will do."""
     kv_bytes_per_token: int
     num_active_parameters: int
     is_widened: bool = False
@@ -247,7 +249,7 @@ def _compute_s(
     The device computes the dense part and its own experts, the processor the others, one after the
     other.
     """
-    expert_rate = _bytes_per_s(rates, reads.expert_format, costs)
+    expert_rate = _experts_per_s(rates, reads, costs)
     dense_rate = _bytes_per_s(rates, reads.dense_format, costs)
     hot_rate, layer_s, in_vram = expert_rate, _layer_s(rates, costs), 0.0
     if rates.device is not None:
@@ -294,7 +296,7 @@ def worth_of(
         return None
     device_rate = device.read_bytes_per_s * costs.device_efficiency
     expert_s = 0.0 if rates.has_native_kernels else costs.reference_expert_s
-    here_s = expert_s + reads.expert_record_bytes / _bytes_per_s(rates, reads.expert_format, costs)
+    here_s = expert_s + reads.expert_record_bytes / _experts_per_s(rates, reads, costs)
     return Worth(
         hits=hits,
         num_lookups=len(spec.moe_layers) * spec.top_k,
@@ -302,6 +304,15 @@ def worth_of(
         kv_byte_s=max(0.0, 1 / _bytes_per_s(rates, WeightFormat.F32, costs) - 1 / device_rate),
         kv_layer_s=costs.kv_hop_s,
     )
+
+
+def _experts_per_s(rates: Rates, reads: Reads, costs: CostConstants) -> float:
+    """Return how fast the processor's kernels go through experts in RAM."""
+    formats = reads.expert_formats
+    if len(formats) == 1:
+        return _bytes_per_s(rates, next(iter(formats)), costs)
+    seconds = sum(number / _bytes_per_s(rates, each, costs) for each, number in formats.items())
+    return sum(formats.values()) / seconds
 
 
 def _bytes_per_s(rates: Rates, weight_format: WeightFormat, costs: CostConstants) -> float:
@@ -338,7 +349,7 @@ def _prompt_s(
     if not rates.has_native_kernels:
         # The reference unpacks all weights anew for each chunk.
         unpack_s = reads.dense_bytes / _bytes_per_s(rates, reads.dense_format, costs)
-        one_s = reads.expert_record_bytes / _bytes_per_s(rates, reads.expert_format, costs)
+        one_s = reads.expert_record_bytes / _experts_per_s(rates, reads, costs)
         unpack_s += num_all * (costs.reference_expert_s + one_s)
     return flops_s + (drive_s + unpack_s + layers_s + costs.token_s) / PREFILL_CHUNK_TOKENS
 

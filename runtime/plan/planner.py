@@ -30,10 +30,11 @@ from runtime.plan.reasons import Facts, reasons_of
 from runtime.plan.recommendation import explained
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.machine import MachineReport
-from runtime.protocol.model import ModelReport, PreparedCopy
+from runtime.protocol.model import MixedExperts, ModelReport, PreparedCopy
 from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, Forecast, WeightFormat
 from runtime.spec.facts import ModelFacts
+from runtime.spec.mix import Records
 from runtime.spec.model import ModelSpec
 from runtime.spec.past import NO_PAST, Past
 from runtime.spec.tensors import PLAIN_FORMATS, expert_layout
@@ -99,17 +100,43 @@ def plan_curve(
         return None
     hits = curve_of(facts.spec, past.reuse)
     case = _Case(facts, stored_format, machine, Budgets(), context_tokens, costs, past, hits)
-    expert_format, mix = _form_of(case, kind)
-    is_in_place = case.is_in_place(expert_format)
-    copy = mix or (None if is_in_place else _copy_of(case.model, expert_format))
-    folder = copy.folder if copy else case.model.folder
+    form = _form_of(case, kind)
+    folder = form.copy.folder if form.copy else case.model.folder
 
     def predict(placement: Placement) -> Forecast:
-        known = _experience(case, placement, expert_format)
-        return _forecast(case, placement, expert_format, folder, known)
+        known = _experience(case, placement, form)
+        return _forecast(case, placement, form, folder, known)
 
-    needs = case.needs(expert_format, mix)
-    return curve_over(kind, grid_of(needs, machine, case.worth(needs, expert_format)), predict)
+    needs = case.needs(form)
+    return curve_over(kind, grid_of(needs, machine, case.worth(needs, form)), predict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Form:
+    """How the experts of a kind of plan lie."""
+
+    format: WeightFormat
+    """Of all experts, or of the most."""
+    is_in_place: bool
+    """Whether they are read from the published files."""
+    copy: PreparedCopy | None = None
+    """The written copy that holds them, if there is one."""
+    mixed: MixedExperts | None = None
+    """What they take where they are published in several formats."""
+
+    @property
+    def mix(self) -> PreparedCopy | None:
+        """The copy, if it is one of mixed bits."""
+        return self.copy if self.copy is not None and self.copy.mix_bits else None
+
+    @property
+    def records(self) -> Records | None:
+        """What records take, None where all take as much."""
+        if self.mix is not None:
+            return Records(self.mix.records_bytes, self.mix.largest_record_bytes)
+        if self.mixed is not None:
+            return Records(self.mixed.records_bytes, self.mixed.largest_record_bytes)
+        return None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -157,26 +184,25 @@ class _Case:
         is_read_there = expert_format in PLAIN_FORMATS or bool(self.model.gguf_kinds)
         return expert_format is self.stored_format and is_read_there
 
-    def drive_bytes(self, expert_format: WeightFormat, record_bytes: int) -> int:
+    def drive_bytes(self, form: _Form, record_bytes: int) -> int:
         """Return what is read from the drive for one expert of so many bytes in RAM."""
-        return self.model.expert_bytes if self.is_in_place(expert_format) else record_bytes
+        return self.model.expert_bytes if form.is_in_place else record_bytes
 
-    def needs(self, expert_format: WeightFormat, mix: PreparedCopy | None = None) -> Needs:
-        """Return what the model takes of RAM alone with its experts in a format, or as a mix."""
-        spec = self.spec
+    def needs(self, form: _Form) -> Needs:
+        """Return what the model takes of RAM alone with its experts in some form."""
+        spec, records = self.spec, form.records
         wanted = self.wanted_context_tokens
-        layout = (
-            expert_layout(expert_format, spec.hidden_size, spec.expert_width)
-            if spec.moe_layers
-            else None
-        )
+        record_bytes = 0
+        if records is not None:
+            record_bytes = records.largest_bytes
+        elif spec.moe_layers:
+            layout = expert_layout(form.format, spec.hidden_size, spec.expert_width)
+            record_bytes = layout.record_bytes
         return Needs(
             spec=spec,
-            dense_bytes=mix.dense_ram_bytes if mix else self.facts.dense_ram_bytes,
-            record_bytes=(
-                mix.largest_record_bytes if mix else layout.record_bytes if layout else 0
-            ),
-            all_records_bytes=mix.records_bytes if mix else 0,
+            dense_bytes=form.mix.dense_ram_bytes if form.mix else self.facts.dense_ram_bytes,
+            record_bytes=record_bytes,
+            all_records_bytes=records.total_bytes if records else 0,
             wanted_context_tokens=wanted,
             min_context_tokens=(
                 wanted if self.asked_context_tokens else min(wanted, MIN_CONTEXT_TOKENS)
@@ -184,9 +210,7 @@ class _Case:
             num_min_slots=len(spec.moe_layers) * min(spec.top_k, MIN_SLOTS_PER_LAYER),
         )
 
-    def reads(
-        self, expert_format: WeightFormat, record_bytes: int, ram_kv_layers: tuple[int, ...] = ()
-    ) -> Reads:
+    def reads(self, form: _Form, record_bytes: int, ram_kv_layers: tuple[int, ...] = ()) -> Reads:
         """Return what a token reads with experts of so many bytes."""
         weight_bytes = 4 if self.dense_format is WeightFormat.F32 else 2
         embedding = self.spec.vocabulary_size * self.spec.hidden_size * weight_bytes
@@ -196,45 +220,52 @@ class _Case:
             dense_bytes=self.model.dense_bytes - skipped,
             dense_format=self.dense_format,
             expert_record_bytes=record_bytes,
-            expert_drive_bytes=self.drive_bytes(expert_format, record_bytes),
-            expert_format=expert_format,
+            expert_drive_bytes=self.drive_bytes(form, record_bytes),
+            expert_formats=form.mixed.format_bytes if form.mixed else {form.format: 1},
             kv_bytes_per_token=self.model.kv_bytes_per_token,
             num_active_parameters=self.model.num_active_parameters,
-            is_widened=bool(self.model.published_bits) and self.is_in_place(expert_format),
+            is_widened=bool(self.model.published_bits) and form.is_in_place,
             ram_kv_layers=ram_kv_layers,
         )
 
-    def worth(self, needs: Needs, expert_format: WeightFormat) -> Worth | None:
+    def worth(self, needs: Needs, form: _Form) -> Worth | None:
         """Return what a token saves by what lies on the device of this PC."""
         device = usable_device(self.machine.devices)
         rates = rates_of(self.machine, "", device, self.costs)
-        reads = self.reads(expert_format, needs.mean_record_bytes)
+        reads = self.reads(form, needs.mean_record_bytes)
         return worth_of(self.spec, reads, rates, self.hits, self.costs)
 
 
-def _form_of(case: _Case, kind: PlanKind) -> tuple[WeightFormat, PreparedCopy | None]:
-    """Return the format of the experts under a kind, of a mix the most common, and the mix."""
+def _form_of(case: _Case, kind: PlanKind) -> _Form:
+    """Return how the experts lie under a kind."""
     if kind is PlanKind.MIXED:
-        mix = _best_mix(case)
-        return mix.expert_format, mix
-    return (case.stored_format if kind is PlanKind.EXACT else FORMAT_OF_KIND[kind]), None
+        return _form_of_mix(_best_mix(case))
+    if kind is PlanKind.EXACT and case.model.mixed_experts is not None:
+        return _Form(case.stored_format, is_in_place=True, mixed=case.model.mixed_experts)
+    expert_format = case.stored_format if kind is PlanKind.EXACT else FORMAT_OF_KIND[kind]
+    is_in_place = case.is_in_place(expert_format)
+    copy = None if is_in_place else _copy_of(case.model, expert_format)
+    return _Form(expert_format, is_in_place, copy)
+
+
+def _form_of_mix(mix: PreparedCopy) -> _Form:
+    return _Form(mix.expert_format, is_in_place=False, copy=mix)
 
 
 def _plan_kind(case: _Case, kind: PlanKind) -> PlacementPlan:
     is_exact = kind is PlanKind.EXACT
-    expert_format, mix = _form_of(case, kind)
-    is_in_place = case.is_in_place(expert_format)
-    needs = case.needs(expert_format, mix)
-    placement = place(needs, case.machine, case.budgets, case.worth(needs, expert_format))
+    form = _form_of(case, kind)
+    copy, expert_format, is_in_place = form.copy, form.format, form.is_in_place
+    needs = case.needs(form)
+    placement = place(needs, case.machine, case.budgets, case.worth(needs, form))
     problem = _problem(case, placement)
-    copy = mix or (None if is_in_place else _copy_of(case.model, expert_format))
     record_bytes = placement.ram.needs.mean_record_bytes
     predicted = None
-    experience = _experience(case, placement, expert_format)
+    experience = _experience(case, placement, form)
     if problem is None:
         folder = copy.folder if copy else case.model.folder
-        predicted = _forecast(case, placement, expert_format, folder, experience)
-    tiers = placement.tiers(case.drive_bytes(expert_format, record_bytes), case.model.folder)
+        predicted = _forecast(case, placement, form, folder, experience)
+    tiers = placement.tiers(case.drive_bytes(form, record_bytes), case.model.folder)
     vram = placement.used.share if placement.used else None
     facts = Facts(
         machine=case.machine,
@@ -342,19 +373,17 @@ def _best_mix(case: _Case) -> PreparedCopy:
     )
 
     def stays(copy: PreparedCopy) -> bool:
-        placement = place(case.needs(copy.expert_format, copy), case.machine, case.budgets)
+        placement = place(case.needs(_form_of_mix(copy)), case.machine, case.budgets)
         return placement.ram.num_slots == placement.ram.needs.num_all_slots
 
     return next(filter(stays, reversed(mixes)), mixes[0])
 
 
-def _experience(
-    case: _Case, placement: Placement, expert_format: WeightFormat
-) -> Experience | None:
+def _experience(case: _Case, placement: Placement, form: _Form) -> Experience | None:
     """Return what earlier answers under such a placement reached."""
     num_held = placement.num_in_vram + placement.num_in_ram
     setting = Setting(
-        expert_format=expert_format,
+        expert_format=form.format,
         device=placement.device,
         kernels=case.machine.kernels,
         held_ratio=held_ratio(num_held, placement.ram.needs.num_all_slots),
@@ -365,12 +394,12 @@ def _experience(
 def _forecast(
     case: _Case,
     placement: Placement,
-    expert_format: WeightFormat,
+    form: _Form,
     folder: str,
     experience: Experience | None,
 ) -> Forecast:
     record_bytes = placement.ram.needs.mean_record_bytes
-    reads = case.reads(expert_format, record_bytes, placement.home.division.ram_kv_layers)
+    reads = case.reads(form, record_bytes, placement.home.division.ram_kv_layers)
     device = placement.used.report if placement.used else None
     rates = rates_of(case.machine, folder, device, case.costs)
     held = Held(placement.num_in_vram, placement.num_in_ram)

@@ -10,11 +10,10 @@ from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import PreparedCopy, Suitability, SuitabilityRating, TierShare
 from runtime.protocol.plan import Reason, ReasonCode
 from runtime.protocol.values import Budgets, Forecast, HitsBasis, Tier, WeightFormat
-from runtime.spec.gguf import EXACT_KINDS, ONLY_AT_HOME
+from runtime.spec.gguf import EXACT_KINDS
 from runtime.spec.tensors import STORED_BITS
 
 _EXACT_KINDS = frozenset(kind.name for kind in EXACT_KINDS)
-_EXACT_IN_EIGHT_BITS = frozenset(kind.name for kind in EXACT_KINDS - ONLY_AT_HOME)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,9 +259,7 @@ def _files(facts: Facts) -> list[Reason]:
         size_bytes = needs.num_all_slots * needs.record_bytes
         written = _reason(ReasonCode.WRITES_ONCE, size_bytes=size_bytes)
     if facts.is_exact:
-        is_eight_bit = facts.expert_format is WeightFormat.Q8_G32
-        exact = _EXACT_IN_EIGHT_BITS if is_eight_bit else _EXACT_KINDS
-        if any(kind not in exact for kind in facts.gguf_kinds):
+        if any(kind not in _EXACT_KINDS for kind in facts.gguf_kinds):
             kinds = ", ".join(facts.gguf_kinds)
             return [written, _reason(ReasonCode.BLOCKS_ARE_REPACKED, kinds=kinds)]
         if facts.published_bits:

@@ -24,6 +24,23 @@ class PreparedCopy(Value):
     """What everything else takes in RAM."""
 
 
+class MixedExperts(Value):
+    """What the experts of a published model take in memory if their matrices have several formats.
+
+    Those of a layer may have others than those of the next, and what leads down another than gate
+    and up.
+    """
+
+    format_bytes: dict[WeightFormat, int]
+    """What all their matrices take in each format, that of the most weights first."""
+    bits: float
+    """The mean of a weight, scales included."""
+    records_bytes: int
+    """What all experts take."""
+    largest_record_bytes: int
+    """Of one expert, which a slot has to have where any expert may come."""
+
+
 class SuitabilityRating(enum.StrEnum):
     """How well a model bears to have most of its experts elsewhere."""
 
@@ -78,6 +95,9 @@ class ModelReport(Value):
     num_parameters: int = 0
     num_active_parameters: int = 0
     stored_format: WeightFormat | None = None
+    mixed_experts: MixedExperts | None = None
+    """Where experts have other formats beside ``stored_format``, which most of their weights have;
+    else None."""
     published_bits: int = 0
     """Bits of a weight in the files, if they are fewer than those of ``stored_format``, to which
     it is widened while it is read; else 0."""
@@ -136,3 +156,5 @@ class LoadedModel(Value):
     load_s: float
     kernels: str
     """Name of the kernels in use, for example ``native-avx2`` or ``reference``."""
+    mean_bits: float = 0.0
+    """Of a weight of an expert, scales included, where not all are in ``expert_format``; else 0."""

@@ -64,6 +64,11 @@ class ExpertCache:
         """What the records of all experts take."""
         return self._ram.sizes.total
 
+    @property
+    def mean_bits(self) -> float:
+        """Bits of a weight in the mean, scales included; 0 where all have one format."""
+        return self._ram.sizes.mean_bits
+
     def ordered(self, layer: int, experts: Sequence[int]) -> Sequence[int]:
         """Return experts, given in ascending order, in that of their formats first."""
         return self._ram.sizes.ordered(layer, experts)

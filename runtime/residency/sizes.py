@@ -1,9 +1,9 @@
-"""What the slots of experts take where experts have different formats."""
+"""What the slots of experts take, and the order of experts, where their formats differ."""
 
 from collections.abc import Iterable, Sequence
 
 from runtime.residency.shape import CacheShape
-from runtime.spec.tensors import ExpertId, ExpertLayout
+from runtime.spec.tensors import ExpertId, ExpertLayout, ExpertPart
 from runtime.store.base import ExpertStore
 
 
@@ -22,10 +22,24 @@ class SlotSizes:
             )
             for layer in shape.moe_layers
         }
+        self._ranks = {layer: _ranks_of(layouts) for layer, layouts in self.layouts.items()}
         sizes = [each.record_bytes for layouts in self.layouts.values() for each in layouts]
         self.is_mixed = any(each != self.largest for each in sizes)
         self.total = sum(sizes)
         """What all records take."""
+
+    @property
+    def mean_bits(self) -> float:
+        """Bits of a weight in the mean, scales included; 0 where all have one format."""
+        every_layout = [each for layouts in self.layouts.values() for each in layouts]
+        different = {id(each): each for each in every_layout}
+        if len({form for each in different.values() for form in each.formats}) <= 1:
+            return 0.0
+        parts = {key: each.parts.values() for key, each in different.items()}
+        bits_of = {key: 8 * sum(part.num_bytes for part in own) for key, own in parts.items()}
+        gate = every_layout[0][ExpertPart.GATE]
+        num_weights = len(ExpertPart) * gate.rows * gate.columns * len(every_layout)
+        return sum(bits_of[id(each)] for each in every_layout) / num_weights
 
     def of(self, layer: int, expert: int) -> int:
         """Return what the record of one expert takes."""
@@ -38,10 +52,21 @@ class SlotSizes:
         return sum(self.of(layer, expert) for expert in experts)
 
     def ordered(self, layer: int, experts: Sequence[int]) -> Sequence[int]:
-        """Return experts in ascending order, those of one format together."""
-        if not self.is_mixed:
+        """Return experts, given in ascending order, those of one layout together."""
+        ranks = self._ranks[layer]
+        if not ranks:
             return experts
-        return sorted(experts, key=lambda expert: (self.of(layer, expert), expert))
+        return sorted(experts, key=lambda expert: (ranks[expert], expert))
+
+
+def _ranks_of(layouts: Sequence[ExpertLayout]) -> list[int]:
+    """Return of each expert of a layer the place of its layout, small ones first; none if alike."""
+    different = {id(each): each for each in layouts}
+    if len(different) == 1:
+        return []
+    order = sorted(different, key=lambda key: different[key].record_bytes)
+    rank_of = {key: rank for rank, key in enumerate(order)}
+    return [rank_of[id(each)] for each in layouts]
 
 
 def every(shape: CacheShape) -> Iterable[tuple[int, int]]:

@@ -82,8 +82,6 @@ EXACT_KINDS = frozenset(
     }
 )
 """Those whose home holds every value exactly."""
-ONLY_AT_HOME = frozenset({GgufKind.Q4_K, GgufKind.MXFP4})
-"""Of these, those that are rounded where experts of several kinds become eight bits."""
 
 
 class Join(enum.Enum):

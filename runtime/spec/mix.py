@@ -6,8 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from runtime.protocol.model import MixedExperts
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import STORED_BITS, ExpertId, ExpertLayout, ExpertPart, expert_layout
+from runtime.spec.tensors import (
+    STORED_BITS,
+    ExpertId,
+    ExpertLayout,
+    ExpertPart,
+    expert_layout,
+    layout_in,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,6 +81,33 @@ class Records:
     total_bytes: int
     largest_bytes: int
     """What a slot has to have where any expert may come."""
+
+
+PartFormats = tuple[WeightFormat, ...]
+"""Those of gate, up and down."""
+
+
+def mixed_experts(
+    numbers: Mapping[PartFormats, int], hidden_size: int, expert_width: int
+) -> MixedExperts:
+    """Return what experts take, so many of them with these formats; there is at least one."""
+    matrices: Counter[WeightFormat] = Counter()
+    format_bytes: Counter[WeightFormat] = Counter()
+    sizes: dict[int, int] = {}
+    for formats, number in numbers.items():
+        layout = layout_in(formats, hidden_size, expert_width)
+        sizes[layout.record_bytes] = sizes.get(layout.record_bytes, 0) + number
+        for matrix in layout.parts.values():
+            matrices[matrix.format] += number
+            format_bytes[matrix.format] += number * matrix.num_bytes
+    order = sorted(matrices, key=lambda each: (-matrices[each], -STORED_BITS[each], each))
+    num_weights = matrices.total() * hidden_size * expert_width
+    return MixedExperts(
+        format_bytes={each: format_bytes[each] for each in order},
+        bits=8 * format_bytes.total() / num_weights,
+        records_bytes=sum(size * number for size, number in sizes.items()),
+        largest_record_bytes=max(sizes),
+    )
 
 
 def layouts_of(

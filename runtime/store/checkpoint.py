@@ -6,12 +6,16 @@ from runtime.errors import LarderError
 from runtime.inspect.inspection import Inspection
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
+from runtime.spec.mix import PartFormats
+from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import (
     ExpertId,
     ExpertLayout,
+    ExpertPart,
     MatrixLayout,
     TensorEntry,
     expert_layout,
+    layout_in,
 )
 from runtime.store.coalesce import MAX_GAP_BYTES
 from runtime.store.expert_plan import GAP, ExpertPlan, is_converted, plan_expert
@@ -30,6 +34,7 @@ class CheckpointStore:
     Each expert is three extents, which go straight to the places of its parts in the target; how
     they are read is planned when they are read first. Parts that lie woven into a larger block,
     packed in another order or in fewer bits than those of other experts are put right on the way.
+    Those of GGUF files become the format that holds their own kind.
 
     Threads: ``read_expert`` and ``read_tensor`` may be called from several threads at once.
     """
@@ -48,7 +53,12 @@ class CheckpointStore:
         expert_format = report.stored_format
         if is_widened and entries and all(entry.blocks is not None for entry in entries):
             expert_format = WeightFormat.F32
-        self._layout = expert_layout(expert_format, spec.hidden_size, spec.expert_width)
+        self._layouts: dict[ExpertId, ExpertLayout] = {}
+        if report.mixed_experts is None:
+            self._layout = expert_layout(expert_format, spec.hidden_size, spec.expert_width)
+        else:
+            self._layouts = _layouts_of(self._experts, spec)
+            self._layout = max(self._layouts.values(), key=lambda each: each.record_bytes)
         every = [*entries, *self._dense.values()]
         paths = {each.file for entry in every for each in _made_of(entry)}
         self._plans: dict[ExpertId, ExpertPlan] = {}
@@ -58,13 +68,12 @@ class CheckpointStore:
 
     @property
     def layout(self) -> ExpertLayout:
-        """How each expert lies in the buffers that ``read_expert`` fills."""
+        """How each expert lies in the buffers that ``read_expert`` fills, or the largest ones."""
         return self._layout
 
     def layout_of(self, expert: ExpertId) -> ExpertLayout:
-        """How one expert lies there: as all do."""
-        del expert
-        return self._layout
+        """How one expert lies there: as all do, where not each matrix has a format of its own."""
+        return self._layouts.get(expert, self._layout)
 
     @property
     def dense_tensors(self) -> Mapping[str, TensorEntry]:
@@ -90,7 +99,8 @@ class CheckpointStore:
         target = target.cast("B")
         plan = self._plans.get(expert)
         if plan is None:
-            plan = self._plans[expert] = plan_expert(self._experts[expert], self._layout)
+            layout = self.layout_of(expert)
+            plan = self._plans[expert] = plan_expert(self._experts[expert], layout)
         for read in plan.reads:
             places = [
                 self._thrown_away[:num_bytes] if begin == GAP else target[begin : begin + num_bytes]
@@ -165,6 +175,20 @@ class CheckpointStore:
         for piece in self._stripes(entry, weight_format):
             target[begin : begin + piece.nbytes] = piece
             begin += piece.nbytes
+
+
+def _layouts_of(
+    experts: Mapping[ExpertId, Mapping[ExpertPart, TensorEntry]], spec: ModelSpec
+) -> dict[ExpertId, ExpertLayout]:
+    """Return how experts lie whose matrices have formats of their own; equal ones share one."""
+    made: dict[PartFormats, ExpertLayout] = {}
+    layouts: dict[ExpertId, ExpertLayout] = {}
+    for expert, parts in experts.items():
+        formats = tuple(parts[part].format for part in ExpertPart)
+        if formats not in made:
+            made[formats] = layout_in(formats, spec.hidden_size, spec.expert_width)
+        layouts[expert] = made[formats]
+    return layouts
 
 
 def _made_of(entry: TensorEntry) -> Iterator[TensorEntry]:

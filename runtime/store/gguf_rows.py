@@ -13,7 +13,7 @@ import numpy.typing as npt
 from runtime.native.formats import FORMAT_CODES
 from runtime.native.loader import load_native
 from runtime.protocol.values import WeightFormat
-from runtime.spec.gguf import EXACT_KINDS, ONLY_AT_HOME, PLAIN, GgufKind, GgufRows, Join
+from runtime.spec.gguf import EXACT_KINDS, PLAIN, GgufKind, GgufRows, Join
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, TensorEntry, matrix_bytes
 from runtime.store.base import Reads
 from runtime.store.gguf_blocks import Decoded, decode, dequantise
@@ -27,12 +27,12 @@ _READ_WEIGHTS = 1 << 21
 """So many where the extension does it, which needs no room between: fewer and larger reads."""
 _MOST_Q8 = 127
 REPACKED = {
-    GgufKind.Q4_0: {WeightFormat.Q4_G32},
-    GgufKind.Q8_0: {WeightFormat.Q8_G32},
-    GgufKind.MXFP4: {WeightFormat.MXFP4},
-    GgufKind.Q4_K: {WeightFormat.Q4K_G32, WeightFormat.Q8_G32},
-    GgufKind.Q5_K: {WeightFormat.Q8_G32},
-    GgufKind.Q6_K: {WeightFormat.Q8_G32},
+    GgufKind.Q4_0: WeightFormat.Q4_G32,
+    GgufKind.Q8_0: WeightFormat.Q8_G32,
+    GgufKind.MXFP4: WeightFormat.MXFP4,
+    GgufKind.Q4_K: WeightFormat.Q4K_G32,
+    GgufKind.Q5_K: WeightFormat.Q8_G32,
+    GgufKind.Q6_K: WeightFormat.Q8_G32,
 }
 """What the extension puts right by itself, to the same bits: the kinds of most files."""
 _LARGEST_F16 = np.float32(np.finfo(np.float16).max)
@@ -55,7 +55,7 @@ def gguf_pieces(
     count = math.prod(outer)
     row_bytes = rows.kind.row_bytes(columns)
     unit = math.lcm(ROW_BLOCK, count // rows.heads) if rows.heads else ROW_BLOCK
-    is_native = load_native() is not None and weight_format in REPACKED.get(rows.kind, ())
+    is_native = load_native() is not None and REPACKED.get(rows.kind) is weight_format
     at_once = _READ_WEIGHTS if is_native else _STRIPE_WEIGHTS
     num_rows = max(1, at_once // columns // unit) * unit
     for first in range(0, count, num_rows):
@@ -88,11 +88,6 @@ def _converted(
         return repacked
     if weight_format is WeightFormat.MXFP4:
         return _fp4_record(entry, stored)
-    if kind in PLAIN:
-        values = dequantise(kind, stored)
-        if weight_format in PLAIN.values():
-            return _plain(values, weight_format)
-        return _rounded(entry, values)
     with np.errstate(invalid="ignore"):
         decoded = decode(kind, stored.reshape(-1, kind.block_bytes))
         is_finite = np.isfinite(decoded.scales).all() and (
@@ -105,7 +100,7 @@ def _converted(
             return _moved_pairs(kind, stored)
         case WeightFormat.Q4K_G32:
             return span_record(stored.reshape(len(stored), -1, kind.block_bytes))
-        case WeightFormat.Q8_G32 if kind in EXACT_KINDS - ONLY_AT_HOME:
+        case WeightFormat.Q8_G32 if kind in EXACT_KINDS:
             return _moved_levels(decoded, len(stored))
         case WeightFormat.Q8_G32:
             return _rounded(entry, decoded.weights().reshape(len(stored), -1))
@@ -115,7 +110,7 @@ def _converted(
 def _repacked(kind: GgufKind, stored: Bytes, weight_format: WeightFormat) -> Bytes | None:
     """Return rows that the extension put right; None where it does not, or finds them faulty."""
     native = load_native()
-    if native is None or weight_format not in REPACKED.get(kind, ()):
+    if native is None or REPACKED.get(kind) is not weight_format:
         return None
     columns = stored.shape[1] // kind.block_bytes * kind.block_columns
     stored = np.ascontiguousarray(stored)
@@ -163,10 +158,7 @@ def _moved_levels(decoded: Decoded, rows: int) -> Bytes:
 
 def _rounded(entry: TensorEntry, values: Floats) -> Bytes:
     """Return weights rounded to levels of eight bits, at most half a level away each."""
-    rows, columns = values.shape
-    missing = -columns % GROUP_SIZE
-    if missing:
-        values = np.concatenate([values, np.zeros((rows, missing), np.float32)], axis=1)
+    rows = len(values)
     groups = values.reshape(rows, -1, GROUP_SIZE)
     # Adding nothing makes one zero of both.
     largest = np.maximum(groups.max(axis=2), -groups.min(axis=2)) + np.float32(0)

@@ -84,6 +84,7 @@ from runtime.protocol.messages import (
 from runtime.protocol.model import (
     LoadedModel,
     LoadStage,
+    MixedExperts,
     ModelReport,
     PreparedCopy,
     Suitability,
@@ -171,6 +172,12 @@ _REPORT = ModelReport(
     stored_format=WeightFormat.BF16,
     published_bits=8,
     gguf_kinds=["Q4_K", "Q6_K"],
+    mixed_experts=MixedExperts(
+        format_bytes={WeightFormat.Q4K_G32: 9, WeightFormat.Q8_G32: 3},
+        bits=5.5,
+        records_bytes=4096,
+        largest_record_bytes=4096,
+    ),
     prepared=[_COPY],
     suitability=Suitability(
         rating=SuitabilityRating.WELL,
@@ -216,6 +223,7 @@ _MODEL = LoadedModel(
     budget_bytes=2,
     load_s=0.5,
     kernels="reference",
+    mean_bits=5.5,
 )
 EXAMPLE_STATS = GenerationStats(
     prompt_tokens=10,

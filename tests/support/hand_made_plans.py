@@ -6,19 +6,19 @@ import msgspec
 
 from runtime.inspect.folder import inspect_folder
 from runtime.prepare.prepare import prepare_model
-from runtime.protocol.model import TierShare
+from runtime.protocol.model import ModelReport, TierShare
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, Forecast, Tier, WeightFormat
 from runtime.spec.footprint import (
     PREFILL_CHUNK_TOKENS,
     dense_bytes,
-    experts_bytes,
     host_work_bytes,
     kv_cache_bytes,
     kv_layer_bytes,
     ram_experts_bytes,
     work_bytes,
 )
+from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import expert_layout
 
 FORECAST = Forecast(
@@ -64,11 +64,11 @@ def exact_plan(
     report, spec = inspection.report, inspection.spec
     assert spec is not None
     assert report.stored_format is not None
-    layout = expert_layout(report.stored_format, spec.hidden_size, spec.expert_width)
+    largest_bytes, all_bytes = _record_bytes(report, spec)
     slots = [spec.num_experts if num_slots is None else num_slots] * len(spec.moe_layers)
     ram_bytes = (
         dense_bytes(inspection.tensors.values())
-        + ram_experts_bytes(spec, layout.record_bytes, sum(slots))
+        + ram_experts_bytes(spec, largest_bytes, sum(slots), all_bytes)
         + kv_cache_bytes(spec, context_tokens)
         + work_bytes(spec, context_tokens, min(chunk_tokens, context_tokens))
     )
@@ -90,7 +90,7 @@ def exact_plan(
                 tier=Tier.RAM,
                 device="cpu",
                 num_experts=sum(slots),
-                bytes=experts_bytes(layout, slots),
+                bytes=largest_bytes * sum(slots),
             )
         ],
         ram_parts={},
@@ -101,6 +101,16 @@ def exact_plan(
         forecast=FORECAST,
         reasons=[],
     )
+
+
+def _record_bytes(report: ModelReport, spec: ModelSpec) -> tuple[int, int]:
+    """Return what the largest expert takes, and all of them where they differ, else 0."""
+    mixed = report.mixed_experts
+    if mixed is not None:
+        return mixed.largest_record_bytes, mixed.records_bytes
+    assert report.stored_format is not None
+    layout = expert_layout(report.stored_format, spec.hidden_size, spec.expert_width)
+    return layout.record_bytes, 0
 
 
 def device_plan(
@@ -119,21 +129,22 @@ def device_plan(
     inspection = inspect_folder(str(folder))
     spec = inspection.spec
     assert spec is not None
-    layout = expert_layout(plan.expert_format, spec.hidden_size, spec.expert_width)
+    largest_bytes, all_bytes = _record_bytes(inspection.report, spec)
+    num_slots = sum(plan.slots_per_layer)
     chunk = min(chunk_tokens, plan.context_tokens)
     above = [vram_slots] * len(spec.moe_layers)
     sizes = kv_layer_bytes(spec, plan.context_tokens)
     moved_bytes = sum(sizes[layer] for layer in ram_kv_layers)
     ram_parts = {
         **({MemoryPart.KV_CACHE: moved_bytes} if moved_bytes else {}),
-        MemoryPart.EXPERTS: ram_experts_bytes(spec, layout.record_bytes, sum(plan.slots_per_layer)),
+        MemoryPart.EXPERTS: ram_experts_bytes(spec, largest_bytes, num_slots, all_bytes),
         MemoryPart.WORK: host_work_bytes(spec, chunk),
     }
     vram_parts = {
         MemoryPart.DENSE: dense_bytes(inspection.tensors.values()),
         MemoryPart.KV_CACHE: sum(sizes) - moved_bytes,
         MemoryPart.WORK: work_bytes(spec, plan.context_tokens, chunk),
-        MemoryPart.EXPERTS: experts_bytes(layout, above),
+        MemoryPart.EXPERTS: largest_bytes * sum(above),
     }
     ram_bytes, vram_bytes = sum(ram_parts.values()), sum(vram_parts.values())
     return msgspec.structs.replace(

@@ -89,7 +89,7 @@ class Published:
             dense_format=WeightFormat.Q4A_G32,
             expert_record_bytes=expert_bytes,
             expert_drive_bytes=expert_bytes,
-            expert_format=WeightFormat.Q4A_G32,
+            expert_formats={WeightFormat.Q4A_G32: 1},
             kv_bytes_per_token=50_000,
             num_active_parameters=10**10,
         )

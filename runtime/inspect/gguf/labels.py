@@ -3,7 +3,7 @@
 import re
 
 from runtime.protocol.values import WeightFormat
-from runtime.spec.gguf import HOME, PLAIN, GgufKind
+from runtime.spec.gguf import PLAIN, GgufKind
 
 _LABEL = re.compile(
     r"(?<![A-Z0-9])(?:UD[-_])?"
@@ -51,10 +51,27 @@ def bits_of(label: str) -> float:
     return bits if kind in _EVEN else bits * _MIXED_RATIO
 
 
-def home_of(label: str) -> WeightFormat:
-    """Return the format that the experts of such a file will have in memory."""
+def expert_kinds(label: str, layer: int, num_layers: int) -> tuple[GgufKind, ...]:
+    """Return the kinds of gate, up and down that a layer of such a file has, which can be read.
+
+    Usual converters give some of what leads down another kind than gate and up; other mixtures of
+    the same name come near to it.
+    """
     kind = kind_of(label)
-    return HOME[kind] if kind is not None and kind in _EVEN else WeightFormat.Q8_G32
+    assert kind is not None, label
+    return kind, kind, _kind_of_down(label, kind, layer, num_layers)
+
+
+def _kind_of_down(label: str, kind: GgufKind, layer: int, num_layers: int) -> GgufKind:
+    edge, size = num_layers // 8, label.upper().rpartition("_")[2]
+    if kind is GgufKind.Q4_K and size == "S":
+        return GgufKind.Q5_K if layer < edge else kind
+    if kind in (GgufKind.Q4_K, GgufKind.Q5_K) and size != "S":
+        has_more = layer < edge or layer >= 7 * num_layers // 8 or (layer - edge) % 3 == 2
+        return GgufKind.Q6_K if has_more else kind
+    if kind is GgufKind.Q3_K and size in ("K", "M"):
+        return GgufKind.Q5_K if layer < num_layers // 16 else GgufKind.Q4_K
+    return kind
 
 
 def dense_home(label: str, *, is_plain: bool) -> WeightFormat:

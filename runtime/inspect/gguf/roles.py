@@ -254,7 +254,7 @@ def _joined(
 
 
 def _assign_experts(reading: _Reading, spec: ModelSpec) -> None:
-    """Look up the routed experts; one format holds all of them."""
+    """Look up the routed experts; each matrix gets the format that holds its own kind."""
     places: dict[ExpertId, dict[ExpertPart, tuple[Path, int, GgufKind]]] = {}
     for layer, part in itertools.product(spec.moe_layers, ExpertPart):
         if len(reading.roles.missing) >= MAX_MISSING:
@@ -262,16 +262,18 @@ def _assign_experts(reading: _Reading, spec: ModelSpec) -> None:
         for number, place in enumerate(_expert_places(reading, spec, layer, part)):
             if place is not None:
                 places.setdefault(ExpertId(layer, number), {})[part] = place
-    kinds = {kind for parts in places.values() for _, _, kind in parts.values()}
-    home = common_home(kinds)
     shapes = {part: part_shape(spec, part) for part in ExpertPart}
-    sizes = {part: matrix_bytes(home, *shape) for part, shape in shapes.items()}
+    sizes = {
+        (part, home): matrix_bytes(home, *shape)
+        for part, shape in shapes.items()
+        for home in set(HOME.values())
+    }
     for expert in sorted(places):
         parts = places[expert]
         if len(parts) < len(shapes):
             continue
         reading.roles.experts[expert] = {
-            part: _expert_entry(expert, part, parts[part], shapes[part], home, sizes[part])
+            part: _expert_entry(expert, part, parts[part], shapes[part], sizes)
             for part in ExpertPart
         }
 
@@ -281,22 +283,13 @@ def _expert_entry(
     part: ExpertPart,
     place: tuple[Path, int, GgufKind],
     shape: Shape,
-    home: WeightFormat,
-    num_bytes: int,
+    sizes: Mapping[tuple[ExpertPart, WeightFormat], int],
 ) -> TensorEntry:
     path, offset_bytes, kind = place
-    rows = None if PLAIN.get(kind) is home else GgufRows(kind)
+    home, rows = HOME[kind], None if kind in PLAIN else GgufRows(kind)
     name = f"{names.stacked_name(expert.layer, part)} of expert {expert.expert}"
+    num_bytes = sizes[part, home]
     return TensorEntry(name, str(path), offset_bytes, num_bytes, home, shape, gguf=rows)
-
-
-def common_home(kinds: Iterable[GgufKind]) -> WeightFormat:
-    """Return the format that holds experts of some kinds, as well as one can."""
-    found = set(kinds)
-    homes = {HOME[kind] for kind in found}
-    if len(homes) == 1:
-        return homes.pop()
-    return WeightFormat.F32 if found <= set(PLAIN) else WeightFormat.Q8_G32
 
 
 def _expert_places(

@@ -134,17 +134,6 @@ bool move_spans(const uint8_t* stored, int64_t rows, int64_t spans, uint8_t* out
 }
 
 // The 256 weights of a block; false for a scale that is no number.
-bool weigh_q4_k(const uint8_t* block, float* weights) {
-    float scales[8], leasts[8];
-    if (!read_k_lines(block, scales, leasts)) return false;
-    for (int g = 0; g < 8; ++g)
-        for (int i = 0; i < kGroup; ++i) {
-            const int level = (block[16 + g / 2 * 32 + i] >> (g % 2 * 4)) & 15;
-            weights[g * kGroup + i] = static_cast<float>(level) * scales[g] - leasts[g];
-        }
-    return true;
-}
-
 bool weigh_q5_k(const uint8_t* block, float* weights) {
     float scales[8], leasts[8];
     if (!read_k_lines(block, scales, leasts)) return false;
@@ -237,9 +226,7 @@ bool repack(int kind, Format format, const uint8_t* stored, int64_t rows, int64_
         case 39:
             return format == Format::Mxfp4 && move_fp4(stored, rows, groups, out);
         case 12:
-            if (format == Format::Q4KG32) return move_spans(stored, rows, columns / kSpan, out);
-            return format == Format::Q8G32 &&
-                   round_rows(weigh_q4_k, 144, stored, rows, columns, out);
+            return format == Format::Q4KG32 && move_spans(stored, rows, columns / kSpan, out);
         case 13:
             return format == Format::Q8G32 &&
                    round_rows(weigh_q5_k, 176, stored, rows, columns, out);

@@ -18,7 +18,7 @@ from app.views.strip import Strip
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.plan import Reason, ReasonCode
 from runtime.protocol.telemetry import ExpertMap
-from runtime.protocol.values import Tier, TierCount
+from runtime.protocol.values import Tier, TierCount, WeightFormat
 from tests.gui.text.test_units import plain
 from tests.support.drive_values import answer_with
 from tests.support.monitor_stage import MonitorStage, loaded_with_device, plan_with_device
@@ -53,6 +53,15 @@ def test_strip_says_tiers_rate_forecast_and_power(strip: Strip) -> None:
     tooltip = plain(strip._bar.toolTip())
     assert "VRAM (simulated): 1,904 experts, 5.1 GiB" in tooltip
     assert "Beside the experts, what every token uses: 1.0 GiB in VRAM" in tooltip
+
+
+def test_strip_says_the_mean_bits_of_experts_in_several_formats(strip: Strip) -> None:
+    model = msgspec.structs.replace(loaded_with_device(), expert_format=WeightFormat.Q4K_G32)
+    strip.show_model(model, "", plan_with_device())
+    assert "4.5 bits" in shown(strip)
+    model = msgspec.structs.replace(model, mean_bits=5.1667)
+    strip.show_model(model, "", plan_with_device())
+    assert "5.2 bits" in shown(strip)
 
 
 def test_strip_warning_is_shown_clicked_and_gone(strip: Strip, qtbot: QtBot) -> None:

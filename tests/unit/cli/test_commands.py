@@ -11,6 +11,7 @@ import pytest
 from runtime.cli.__main__ import main
 from runtime.engine.script import Fault, FaultKind, FaultPlace, Script
 from runtime.protocol.machine import DriveKind
+from tests.support.mixed_gguf import q4_k_m, write_mixed
 
 Capture = pytest.CaptureFixture[str]
 SCRIPTED = ("--engine", "scripted", "--rate", "0")
@@ -45,6 +46,19 @@ def test_inspect_of_a_model_tells_what_it_holds(model: str, capsys: Capture) -> 
         "well (50.0% of experts can be told for 16 tokens in a row; 50.0% of needs hit with" in text
     )
     assert "recorded of its family)" in text
+
+
+def test_inspect_of_a_mixed_gguf_file_tells_its_formats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("LARDER_HOME", str(tmp_path / "home"))
+    path = str(write_mixed(tmp_path / "m.gguf", q4_k_m))
+    assert main(["inspect", path]) == 0
+    text = capsys.readouterr().out
+    assert "GGUF Q4_K, Q6_K, F32, experts read as q4k_g32 and q8_g32, 5.17 bits a weight" in text
+    assert main(["inspect", path, "--json"]) == 0
+    mixed = json.loads(capsys.readouterr().out)["mixed_experts"]
+    assert list(mixed["format_bytes"]) == ["q4k_g32", "q8_g32"]
 
 
 def test_inspect_json_of_a_model_is_its_report(model: str, capsys: Capture) -> None:

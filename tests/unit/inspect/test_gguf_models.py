@@ -279,20 +279,32 @@ def test_kinds_that_are_not_read_are_refused_with_what_to_fetch(tmp_path: Path, 
     assert "Q4_K_M" in str(found.parameters["supported"])
 
 
-def test_experts_of_several_kinds_have_one_format(tmp_path: Path) -> None:
-    home = roles.common_home
-    assert home([GgufKind.Q4_K]) is WeightFormat.Q4K_G32
-    assert home([GgufKind.Q4_K, GgufKind.Q6_K]) is WeightFormat.Q8_G32
-    assert home([GgufKind.F16, GgufKind.BF16]) is WeightFormat.F32
-    assert home([GgufKind.Q5_0, GgufKind.Q8_0]) is WeightFormat.Q8_G32
+def test_experts_of_several_kinds_have_a_format_for_each_matrix(tmp_path: Path) -> None:
     path = changed(
         tmp_path / "m.gguf",
         "qwen3_moe",
         tensors={"blk.0.ffn_down_exps.weight": Declared((4, 64, 32), "Q8_0")},
     )
     found = inspected(path)
-    assert found.report.stored_format is WeightFormat.Q8_G32
+    assert found.report.stored_format is WeightFormat.F32
     assert sorted(found.report.gguf_kinds) == ["F32", "Q8_0"]
+    for expert, parts in found.experts.items():
+        is_small = expert.layer == 0
+        assert parts[ExpertPart.GATE].format is parts[ExpertPart.UP].format is WeightFormat.F32
+        down = parts[ExpertPart.DOWN]
+        assert down.format is (WeightFormat.Q8_G32 if is_small else WeightFormat.F32)
+        assert down.num_bytes == (64 * 34 if is_small else 64 * 32 * 4)
+    mixed = found.report.mixed_experts
+    assert mixed is not None
+    assert list(mixed.format_bytes) == [WeightFormat.F32, WeightFormat.Q8_G32]
+
+
+def test_experts_of_plain_kinds_stay_as_they_are(tmp_path: Path) -> None:
+    tensors = {"blk.1.ffn_up_exps.weight": Declared((4, 32, 64), "BF16")}
+    found = inspected(changed(tmp_path / "m.gguf", "qwen3_moe", tensors=tensors))
+    up = found.experts[ExpertId(1, 2)][ExpertPart.UP]
+    assert up.format is WeightFormat.BF16
+    assert up.gguf is None
 
 
 def test_large_dense_part_is_kept_in_few_bits(

@@ -11,7 +11,9 @@ from runtime.protocol.hub import HubSketch
 from runtime.protocol.values import WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import dense_bytes
+from tests.support.gguf_files import tiny_llama, write_gguf
 from tests.support.gguf_models import write_model
+from tests.support.mixed_gguf import KindOf, q3_k_m, q4_k_m, write_mixed
 
 CONFIGS = Path("tests/golden/model-configs")
 QWEN = (CONFIGS / "Qwen--Qwen3-30B-A3B.config.json").read_text(encoding="utf-8")
@@ -78,14 +80,65 @@ def test_outlook_of_published_sizes_comes_near_the_published_files() -> None:
     four, eight = facts("Q4_K_M").report, facts("Q8_0").report
     assert four.file_bytes / 1e9 == pytest.approx(18.6, rel=0.02)
     assert eight.file_bytes / 1e9 == pytest.approx(32.5, rel=0.02)
-    assert four.stored_format is WeightFormat.Q8_G32
+    assert four.stored_format is WeightFormat.Q4K_G32
     assert four.expert_bytes / eight.expert_bytes == pytest.approx(4.84 / 8.5, rel=0.01)
     plain = facts("BF16")
     assert plain.report.stored_format is WeightFormat.BF16
     assert plain.report.expert_bytes == 3 * 2048 * 768 * 2
     # So large a dense part is kept in eight bits, unless the file has it plain.
     assert plain.dense_ram_bytes > 1.8 * facts("Q4_K_M").dense_ram_bytes
-    assert facts("Q4_K_M").report.gguf_kinds == ["Q4_K"]
+    assert facts("Q4_K_M").report.gguf_kinds == ["Q4_K", "Q6_K"]
+
+
+@pytest.mark.parametrize(("label", "kind_of"), [("Q4_K_M", q4_k_m), ("Q3_K_M", q3_k_m)])
+def test_outlook_of_mixed_files_is_what_their_own_header_says(
+    tmp_path: Path, label: str, kind_of: KindOf
+) -> None:
+    path = write_mixed(tmp_path / "real.gguf", kind_of)
+    report = inspect_folder(str(path)).report
+    found = facts(label, report.file_bytes, outline=str(path)).report
+    assert found.mixed_experts is not None
+    assert found.mixed_experts == report.mixed_experts
+    assert list(found.mixed_experts.format_bytes) == list(report.mixed_experts.format_bytes)
+    assert found.stored_format is report.stored_format
+
+
+@pytest.mark.parametrize(
+    ("label", "bits", "kinds"),
+    [
+        # Half of the layers have Q6_K in one of three matrices, which takes 8.5 bits.
+        ("Q4_K_M", 4.5 + 4 / 6, ["Q4_K", "Q6_K"]),
+        ("Q4_K", 4.5 + 4 / 6, ["Q4_K", "Q6_K"]),
+        ("UD-Q4_K_XL", 4.5 + 4 / 6, ["Q4_K", "Q6_K"]),
+        ("Q4_K_S", 4.5 + 4 / 24, ["Q4_K", "Q5_K"]),
+        ("Q3_K_M", 8.5 - 4 / 3 * 45 / 48, ["Q3_K", "Q5_K", "Q4_K"]),
+        ("Q5_K_M", 0, ["Q5_K", "Q6_K"]),
+        ("Q5_K_S", 0, ["Q5_K"]),
+        ("Q3_K_L", 0, ["Q3_K"]),
+        ("Q6_K", 0, ["Q6_K"]),
+        ("IQ4_XS", 0, ["IQ4_XS"]),
+    ],
+)
+def test_bits_of_experts_in_memory_follow_from_the_name(
+    label: str, bits: float, kinds: list[str]
+) -> None:
+    report = facts(label).report
+    assert report.gguf_kinds == kinds
+    if not bits:
+        assert report.mixed_experts is None
+        assert report.stored_format is WeightFormat.Q8_G32
+        return
+    assert report.mixed_experts is not None
+    assert report.mixed_experts.bits == pytest.approx(bits, rel=1e-6)
+    per_expert = report.mixed_experts.records_bytes / (48 * 128)
+    assert per_expert == pytest.approx(3 * 2048 * 768 * bits / 8, rel=0.002)
+
+
+def test_outlook_of_a_dense_model_names_the_kinds_of_its_layers(tmp_path: Path) -> None:
+    outline = write_gguf(tmp_path / "outline.gguf", *tiny_llama())
+    report = facts("Q4_K_M", outline=str(outline)).report
+    assert report.gguf_kinds == ["Q4_K", "Q6_K"]
+    assert report.mixed_experts is None
 
 
 def test_outlook_takes_the_size_that_is_told_unless_it_cannot_be() -> None:

@@ -15,7 +15,7 @@ from runtime.spec.tensors import TensorEntry, matrix_bytes
 from runtime.store import gguf_rows
 
 COLUMNS = 768
-PAIRS = [(kind, home) for kind, homes in gguf_rows.REPACKED.items() for home in sorted(homes)]
+PAIRS = list(gguf_rows.REPACKED.items())
 F16_AT = {GgufKind.Q6_K: (208,), GgufKind.Q4_K: (0, 2), GgufKind.Q5_K: (0, 2)}
 """Where blocks have numbers of two bytes; others but MXFP4 begin with one."""
 Stored = npt.NDArray[np.uint8]
@@ -125,5 +125,6 @@ def test_kinds_and_formats_that_it_does_not_know_are_left_to_the_plain_code() ->
     assert native is not None
     assert not native.repack(GgufKind.Q2_K.value[0], 3, 0, 8, 256, 0)
     assert not native.repack(GgufKind.Q4_K.value[0], 0, 0, 8, 256, 0)
+    assert not native.repack(GgufKind.Q4_K.value[0], 3, 0, 8, 256, 0)
     with pytest.raises(ValueError, match="format"):
         native.repack(GgufKind.Q4_K.value[0], 99, 0, 8, 256, 0)

@@ -35,7 +35,7 @@ READS = Reads(
     dense_format=WeightFormat.BF16,
     expert_record_bytes=2_654_208,
     expert_drive_bytes=2_654_208,
-    expert_format=WeightFormat.Q4_G32,
+    expert_formats={WeightFormat.Q4_G32: 1},
     kv_bytes_per_token=98304,
     num_active_parameters=3 * 10**9,
 )
@@ -84,7 +84,7 @@ def test_forecast_reference_kernels_of_the_demo_model_is_what_they_do() -> None:
         dense_format=WeightFormat.BF16,
         expert_record_bytes=110_592,
         expert_drive_bytes=110_592,
-        expert_format=WeightFormat.BF16,
+        expert_formats={WeightFormat.BF16: 1},
         kv_bytes_per_token=46_080,
         num_active_parameters=121_800_000,
     )

@@ -37,6 +37,7 @@ from runtime.store.checkpoint import CheckpointStore
 from runtime.store.prepared import PreparedStore
 from runtime.telemetry.recorder import Counters
 from tests.support.hand_made_plans import exact_plan
+from tests.support.loaded_logits import loaded_logits
 from tests.support.tiny_checkpoints import tiny_checkpoint
 
 _TEXT = "one two three four, the quick brown fox jumps over the lazy dog. " * 20
@@ -223,16 +224,7 @@ def _load(plan: PlacementPlan) -> LoadedParts:
 
 
 def _logits(parts: LoadedParts) -> torch.Tensor:
-    parts.kv.truncate(0)
-    rows = []
-    for piece in (_IDS[:5], *([each] for each in _IDS[5:])):
-        parts.experts.begin_step()
-        parts.kv.reserve(len(piece))
-        hidden = parts.model.forward(piece, parts.kv.num_tokens, parts.kv.layers)
-        parts.kv.commit(piece)
-        rows.append(parts.model.logits(hidden[-1:]).clone())
-    parts.experts.check()
-    return torch.cat(rows)
+    return loaded_logits(parts, _IDS)
 
 
 def test_answers_of_a_mix_do_not_depend_on_what_is_resident(folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,116 @@
+"""Experts whose matrices have several formats: the same answers at every budget, exact sums."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from runtime.hardware.profile import MACHINE_VARIABLE
+from runtime.inspect.folder import inspect_folder
+from runtime.kernels.dispatch import choose_kernels
+from runtime.kernels.native import NativeKernels
+from runtime.plan.planner import plan_model
+from runtime.protocol.errors import ErrorCode
+from runtime.protocol.plan import MemoryPart, PlacementPlan
+from runtime.protocol.values import Budgets, WeightFormat
+from runtime.spec.facts import ModelFacts
+from runtime.spec.footprint import dense_bytes, policy_bytes
+from tests.support.hand_made_plans import device_plan, exact_plan
+from tests.support.loaded_logits import loaded_logits
+from tests.support.mixed_gguf import KINDS, NUM_EXPERTS, NUM_LAYERS, q4_k_m, write_mixed
+from tests.support.plan_cases import machine
+from tests.unit.generate.conftest import OpenEngine
+
+IDS = [5, 9, 3, 7, 11, 2, 8, 6, 200, 31, 77]
+
+
+@pytest.fixture(autouse=True)
+def simulated_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine profile with one fast simulated card."""
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps({"devices": [{"total_gib": 1, "link_gb_per_s": 1000}]}))
+    monkeypatch.setenv(MACHINE_VARIABLE, str(path))
+
+
+@pytest.mark.parametrize("name", ["q4_k_m", "with_plain"])
+def test_answers_are_the_same_bits_with_any_slots_threads_and_on_a_card(
+    open_engine: OpenEngine, tmp_path: Path, name: str
+) -> None:
+    path = write_mixed(tmp_path / "m.gguf", KINDS[name])
+
+    def logits(plan: PlacementPlan) -> torch.Tensor:
+        parts = open_engine(plan)._parts
+        assert parts is not None
+        found = [loaded_logits(parts, IDS) for _ in range(2)]
+        assert torch.equal(*found)
+        return found[0]
+
+    expected = logits(exact_plan(path))
+    for slots in (1, 3, 5):
+        assert torch.equal(logits(exact_plan(path, slots)), expected)
+    kernels = choose_kernels()
+    assert isinstance(kernels, NativeKernels)
+    before = kernels.module.num_threads()
+    for threads in (1, 3):
+        kernels.module.set_num_threads(threads)
+        try:
+            assert torch.equal(logits(exact_plan(path, 4)), expected)
+        finally:
+            kernels.module.set_num_threads(before)
+    for ram_slots, vram_slots in ((2, 3), (1, 6), (6, 6)):
+        assert torch.equal(logits(device_plan(path, ram_slots, vram_slots)), expected)
+
+
+def test_slots_have_the_sizes_of_their_experts_where_all_have_one(
+    open_engine: OpenEngine, tmp_path: Path
+) -> None:
+    path = write_mixed(tmp_path / "m.gguf", q4_k_m)
+    mixed = inspect_folder(str(path)).report.mixed_experts
+    assert mixed is not None
+    engine = open_engine(exact_plan(path))
+    parts = engine._parts
+    assert parts is not None
+    policy = policy_bytes(NUM_LAYERS, NUM_EXPERTS)
+    assert parts.ledger.by_kind()[MemoryPart.EXPERTS] == mixed.records_bytes + policy
+    assert engine._model is not None
+    assert engine._model.mean_bits == pytest.approx((4.5 * 10 + 8.5 * 2) / 12)
+    # 5.33 bits in two layers, 4 in the others.
+    assert list(parts.tally.bits) == [4] * 12 + [5] * 12
+
+
+def test_plan_takes_what_loading_takes_and_no_more_than_the_budget(
+    open_engine: OpenEngine, tmp_path: Path
+) -> None:
+    path = write_mixed(tmp_path / "m.gguf", q4_k_m)
+    inspection = inspect_folder(str(path))
+    report, spec = inspection.report, inspection.spec
+    assert spec is not None
+    facts = ModelFacts(report, spec, dense_bytes(inspection.tensors.values()))
+    here = machine()
+
+    def planned(ram_bytes: int | None) -> PlacementPlan:
+        return plan_model(facts, here, Budgets(ram_bytes=ram_bytes))[0]
+
+    whole = planned(None)
+    assert whole.expert_format is WeightFormat.Q4K_G32
+    assert sum(whole.slots_per_layer) == NUM_LAYERS * NUM_EXPERTS
+    least = whole.min_ram_bytes
+    for budget in (
+        whole.all_ram_bytes,
+        whole.all_ram_bytes - 1,
+        (least + whole.all_ram_bytes) // 2,
+        least,
+    ):
+        plan = planned(budget)
+        assert plan.ram_bytes <= budget
+        engine = open_engine(plan)
+        parts = engine._parts
+        assert parts is not None
+        held = parts.ledger.by_kind()
+        for part in (MemoryPart.DENSE, MemoryPart.EXPERTS, MemoryPart.KV_CACHE):
+            assert held[part] == plan.ram_parts[part], part
+        assert sum(held.values()) <= budget
+    too_small = planned(least - 1)
+    assert too_small.problem is not None
+    assert too_small.problem.code is ErrorCode.RAM_BUDGET_TOO_SMALL
