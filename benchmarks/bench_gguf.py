@@ -1,11 +1,12 @@
 """Speed on GGUF files beside llama.cpp's on the same file, and where answers part.
 
 Run by `make bench-gguf`; writes benchmarks/results/gguf.json. The file is a random model of
-Qwen3-30B-A3B's layer shape in one type, read by both sides where it lies: ours by the program's own
-loading, slots and model code, the peer with the best of its settings. 200 tokens are decoded
-greedily on both sides; where they part first, the logits of both are held against those of the
-file's very numbers with activations as they are. Then both have half of the file's size of memory,
-in the same control group, on the drives of `make bench-drive` (`gguf_drive.py`; root is needed).
+Qwen3-30B-A3B's layer shape in one type, or in Q4_K and Q6_K as most people have it, read by both
+sides where it lies: ours by the program's own loading, slots and model code, the peer with the best
+of its settings. 200 tokens are decoded greedily on both sides; where they part first, the logits of
+both are held against those of the file's very numbers with activations as they are. Then both have
+half of the file's size of memory, in the same control group, on the drives of `make bench-drive`
+(`gguf_drive.py`; root is needed).
 `--quick` takes three pairs, `--only Q4_K` one type, and then nothing is written; `--drive` measures
 under the limit alone and writes gguf-drive.json. A stopped run goes on, `--fresh` begins anew,
 `--most 1` measures one more part of it.
@@ -48,7 +49,7 @@ from runtime.telemetry.recorder import Counters  # noqa: E402
 from tests.support.hand_made_plans import exact_plan  # noqa: E402
 
 KEPT = ROOT / "build" / "bench-gguf"
-TYPES = ("Q4_K", "MXFP4")
+TYPES = ("Q4_K", peer.MIXED, "MXFP4")
 TARGETS = {"decode": 1.15, "prompt of 512": 1.3}
 DECODED_TOKENS = 24
 PROMPT_TOKENS = 512
@@ -74,6 +75,17 @@ class Ours:
     def expert_format(self) -> WeightFormat:
         """What the file's matrices have become."""
         return self._parts.plan.expert_format
+
+    @property
+    def token_bytes(self) -> int:
+        """What one token reads of weights: all but the embedding, and the experts it uses."""
+        parts = self._parts
+        dense = parts.store.dense_tensors.values()
+        num_bytes = sum(each.num_bytes for each in dense if "embed_tokens" not in each.name)
+        for layer in parts.spec.moe_layers:
+            matrices = parts.experts.layout_of(layer, 0).parts.values()
+            num_bytes += parts.spec.top_k * sum(each.num_bytes for each in matrices)
+        return num_bytes
 
     def prompt(self, ids: list[int]) -> int:
         """Put a prompt through, from nothing; return the likeliest token."""
@@ -163,8 +175,7 @@ def _speed(
         row["peer"] = round(row["peer"] * tokens, 1)
         row["peer_settings"] = str(settings)
         if work == "decode":
-            used = QWEN3_30B.token_bytes(ours.expert_format)
-            row["limit_share"] = limit.share(row["ours"] * used)
+            row["limit_share"] = limit.share(row["ours"] * ours.token_bytes)
         yield row
 
 

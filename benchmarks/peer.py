@@ -27,11 +27,14 @@ TYPES = {
     "Q4_0": gguf.GGMLQuantizationType.Q4_0,
     "Q8_0": gguf.GGMLQuantizationType.Q8_0,
     "Q4_K": gguf.GGMLQuantizationType.Q4_K,
+    "Q6_K": gguf.GGMLQuantizationType.Q6_K,
     "MXFP4": gguf.GGMLQuantizationType.MXFP4,
 }
-_FILE_TYPES = {"Q4_0": 2, "Q8_0": 7, "Q4_K": 14, "MXFP4": 38}
-_SCALES = {"Q4_0": [0.01], "Q8_0": [0.001], "Q4_K": [0.0003, 0.002]}
-"""What a block begins with, in fp16."""
+MIXED = "Q4_K_M"
+"""Files in which some matrices have more bits than others."""
+_FILE_TYPES = {"Q4_0": 2, "Q8_0": 7, "Q4_K": 14, MIXED: 15, "MXFP4": 38}
+_SCALES = {"Q4_0": [0.01], "Q8_0": [0.001], "Q4_K": [0.0003, 0.002], "Q6_K": [0.00004]}
+"""What a block begins with, in fp16; of Q6_K it is what a block ends with."""
 _TILE_BLOCKS = 1 << 16
 Bytes = npt.NDArray[np.uint8]
 
@@ -73,8 +76,31 @@ def _blocks(kind: str, num_blocks: int) -> Bytes:
         data[:, 0] = 120
         return data
     scales = np.array(_SCALES[kind], np.float16).view(np.uint8)
-    data[:, : len(scales)] = scales
+    begin = size - len(scales) if kind == "Q6_K" else 0
+    data[:, begin : begin + len(scales)] = scales
     return data
+
+
+def _scaled(tile: Bytes, kind: str, scale: float) -> Bytes:
+    """Return blocks that begin with larger numbers."""
+    scaled, own = tile.copy(), np.array(_SCALES.get(kind, []), np.float16)
+    scaled[:, : 2 * len(own)] = (own * np.float16(scale)).view(np.uint8)
+    return scaled
+
+
+def type_of(kind: str, name: str, num_layers: int) -> str:
+    """Return the type of a matrix in a file of a kind.
+
+    Of mixed files these are the output matrix, and in half of the layers, the outermost ones among
+    them, values and what leads down.
+    """
+    if kind != MIXED:
+        return kind
+    _, *place, part, _ = ("", *name.split("."))
+    layer, edge = int(place[1]) if place else 0, num_layers // 8
+    has_more = layer < edge or layer >= 7 * num_layers // 8 or (layer - edge) % 3 == 2
+    is_larger = has_more and part in ("attn_v", "ffn_down_exps")
+    return "Q6_K" if part == "output" or is_larger else "Q4_K"
 
 
 def _filled(tile: Bytes, kind: str, *shape: int) -> Bytes:
@@ -97,7 +123,7 @@ def write_model(
     embedding_scale: float = 1.0,
     add_vocabulary: Callable[[gguf.GGUFWriter], None] = _no_vocabulary,
 ) -> None:
-    """Write a random model of a shape in GGUF, all its matrices in one type, the router in f32.
+    """Write a random model of a shape in GGUF, its matrices as in a kind of files, routers in f32.
 
     With a large scale of the embedding each token's stream stays its own, and so does its routing.
     """
@@ -119,21 +145,21 @@ def write_model(
     writer.add_expert_used_count(shape.top_k)
     writer.add_vocab_size(shape.vocabulary)
     add_vocabulary(writer)
-    tile, random = _blocks(kind, _TILE_BLOCKS), np.random.default_rng(1)
+    types = ("Q4_K", "Q6_K") if kind == MIXED else (kind,)
+    tiles, random = {each: _blocks(each, _TILE_BLOCKS) for each in types}, np.random.default_rng(1)
 
     def add(name: str, *rows: int) -> None:
-        writer.add_tensor(name, _filled(tile, kind, *rows), raw_dtype=TYPES[kind])
+        own = type_of(kind, name, shape.num_layers)
+        writer.add_tensor(name, _filled(tiles[own], own, *rows), raw_dtype=TYPES[own])
 
     def ones(name: str, width: int) -> None:
         writer.add_tensor(name, np.ones(width, np.float32))
 
     hidden, experts, width = shape.hidden, shape.num_experts, shape.width
     queries, keys = shape.num_heads * shape.head_dim, shape.num_kv_heads * shape.head_dim
-    embedding = tile.copy()
-    scales = np.array(_SCALES.get(kind, []), np.float16)
-    embedding[:, : 2 * len(scales)] = (scales * np.float16(embedding_scale)).view(np.uint8)
-    rows = _filled(embedding, kind, shape.vocabulary, hidden)
-    writer.add_tensor("token_embd.weight", rows, raw_dtype=TYPES[kind])
+    embedding = _scaled(tiles[types[0]], types[0], embedding_scale)
+    rows = _filled(embedding, types[0], shape.vocabulary, hidden)
+    writer.add_tensor("token_embd.weight", rows, raw_dtype=TYPES[types[0]])
     add("output.weight", shape.vocabulary, hidden)
     ones("output_norm.weight", hidden)
     for layer in range(shape.num_layers):

@@ -18,7 +18,12 @@ SHAPE = Shape(256, 256, 4, 2, 4, 2, 64, num_layers=2, vocabulary=512)
 
 
 @pytest.mark.parametrize(
-    ("kind", "expected"), [("Q4_K", WeightFormat.Q4K_G32), ("MXFP4", WeightFormat.MXFP4)]
+    ("kind", "expected"),
+    [
+        ("Q4_K", WeightFormat.Q4K_G32),
+        ("Q4_K_M", WeightFormat.Q4K_G32),
+        ("MXFP4", WeightFormat.MXFP4),
+    ],
 )
 def test_random_file_is_run_in_our_format_and_near_its_numbers(
     tmp_path: Path, kind: str, expected: WeightFormat
@@ -32,6 +37,16 @@ def test_random_file_is_run_in_our_format_and_near_its_numbers(
         assert ours.greedy(6, 5) == said
         assert ours.prompt([5, *said[:-1]]) == said[-1]
         found = ours.logits([5, *said])
+        # Of a small dense part what is in blocks has become f16.
+        dense = sum(
+            each.num_bytes
+            for each in parts.store.dense_tensors.values()
+            if each.name != "model.embed_tokens.weight"
+        )
+        bits = {"Q4_K": 4.5, "Q4_K_M": (2 * 4.5 + 8.5) / 3, "MXFP4": 4.25}[kind]
+        first_layer_bits = 4.5 if kind == "Q4_K_M" else bits
+        experts = SHAPE.top_k * 3 * 256 * 256 * (first_layer_bits + bits) / 8
+        assert ours.token_bytes == dense + experts
     assert ours.expert_format is expected
     exact = exact_logits(path, [5, *said])
     assert np.sqrt(np.mean((found - exact) ** 2)) < 0.1 * exact.std()
