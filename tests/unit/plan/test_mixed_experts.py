@@ -1,0 +1,114 @@
+"""Published models whose experts have matrices of several formats: sums, budgets, rates."""
+
+import dataclasses
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.plan.cost_constants import CostConstants
+from runtime.plan.planner import plan_curve, plan_model
+from runtime.protocol.model import MixedExperts
+from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, ReasonCode
+from runtime.protocol.values import Budgets, Tier, WeightFormat
+from runtime.spec.facts import ModelFacts
+from runtime.spec.footprint import policy_bytes, ram_experts_bytes
+from runtime.spec.mix import mixed_experts
+from runtime.spec.tensors import layout_in
+from tests.support.plan_cases import FOLDER, facts, machine, spec
+
+MODEL = spec()
+NUM_ALL = 48 * 128
+Q4K, Q8 = WeightFormat.Q4K_G32, WeightFormat.Q8_G32
+MIXED = mixed_experts(
+    {(Q4K, Q4K, Q8): NUM_ALL // 2, (Q4K, Q4K, Q4K): NUM_ALL // 2},
+    MODEL.hidden_size,
+    MODEL.expert_width,
+)
+_HUGE = machine(total_gib=4096, available_gib=4000)
+
+
+def _facts(stored_format: WeightFormat = Q4K, mixed: MixedExperts | None = MIXED) -> ModelFacts:
+    """A file as Q4_K_M, or one in which all experts have a format."""
+    known = facts(MODEL, stored_format=stored_format)
+    report = msgspec.structs.replace(
+        known.report, gguf_kinds=["Q4_K", "Q6_K"], mixed_experts=mixed, expert_bytes=2_900_000
+    )
+    return dataclasses.replace(known, report=report)
+
+
+def _plan(ram_bytes: int | None = None, known: ModelFacts | None = None) -> PlacementPlan:
+    (plan,) = plan_model(known or _facts(), _HUGE, Budgets(ram_bytes=ram_bytes))
+    return plan
+
+
+def test_mixed_experts_add_up_over_formats_and_records() -> None:
+    matrix = MODEL.hidden_size * MODEL.expert_width
+    large = layout_in((Q4K, Q4K, Q8), MODEL.hidden_size, MODEL.expert_width).record_bytes
+    small = layout_in((Q4K, Q4K, Q4K), MODEL.hidden_size, MODEL.expert_width).record_bytes
+    assert MIXED.records_bytes == NUM_ALL // 2 * (large + small)
+    assert MIXED.largest_record_bytes == large
+    assert MIXED.bits == pytest.approx((5 * 4.5 + 8.5) / 6)
+    assert sum(MIXED.format_bytes.values()) == NUM_ALL * 3 * matrix * MIXED.bits / 8
+
+
+def test_plan_of_mixed_experts_has_exact_sums_where_all_stay_in_ram() -> None:
+    plan = _plan()
+    assert plan.ram_parts[MemoryPart.EXPERTS] == MIXED.records_bytes + policy_bytes(48, 128)
+    assert plan.expert_format is Q4K
+    assert (plan.needs_prepare, plan.store_folder) == (False, FOLDER)
+    (ram,) = [share for share in plan.tiers if share.num_experts]
+    assert (ram.tier, ram.bytes) == (Tier.RAM, MIXED.records_bytes)
+    codes = {reason.code for reason in plan.reasons}
+    assert {ReasonCode.NOTHING_WRITTEN, ReasonCode.BLOCKS_ARE_REPACKED} <= codes
+    # What is less than in eight bits is so by the bytes.
+    eight = _plan(known=_facts(Q8, None))
+    assert plan.all_ram_bytes < 0.7 * eight.all_ram_bytes
+    assert plan.forecast is not None
+    assert eight.forecast is not None
+    assert plan.forecast.decode_tokens_per_s > eight.forecast.decode_tokens_per_s
+
+
+def test_plan_of_fewer_slots_gives_each_the_size_of_the_largest() -> None:
+    budget = _plan().all_ram_bytes // 2
+    plan = _plan(budget)
+    num_slots = sum(plan.slots_per_layer)
+    assert 0 < num_slots < NUM_ALL
+    assert plan.ram_parts[MemoryPart.EXPERTS] == ram_experts_bytes(
+        MODEL, MIXED.largest_record_bytes, num_slots, MIXED.records_bytes
+    )
+    drive = next(share for share in plan.tiers if share.tier is Tier.DRIVE)
+    assert drive.bytes == (NUM_ALL - num_slots) * 2_900_000
+
+
+@given(part=st.floats(0, 1.1))
+def test_plan_of_mixed_experts_is_never_above_the_budget(part: float) -> None:
+    whole = _plan()
+    budget = round(whole.min_ram_bytes + part * (whole.all_ram_bytes - whole.min_ram_bytes))
+    plan = _plan(budget)
+    assert plan.problem is None
+    assert plan.ram_bytes == sum(plan.ram_parts.values()) <= budget
+
+
+def test_curve_of_mixed_experts_ends_where_all_of_them_fit() -> None:
+    curve = plan_curve(_facts(), _HUGE, PlanKind.EXACT)
+    assert curve is not None
+    held = dict(zip(curve.ram_budgets, curve.num_in_ram, strict=True))
+    whole = _plan().all_ram_bytes
+    assert [budget for budget, number in held.items() if number == NUM_ALL] == [whole]
+
+
+def test_rate_of_mixed_experts_lies_between_those_of_their_formats() -> None:
+    """Bytes pass one after the other: half the rate for a third of them takes a third more."""
+    mixed = msgspec.structs.replace(MIXED, format_bytes={Q4K: 200, Q8: 100})
+
+    def seconds(mixed: MixedExperts | None, rate_of_q8: float) -> float:
+        costs = CostConstants(native_efficiency=dict.fromkeys(WeightFormat, 1.0) | {Q8: rate_of_q8})
+        (plan,) = plan_model(_facts(mixed=mixed), _HUGE, Budgets(), costs=costs)
+        assert plan.forecast is not None
+        return 1 / plan.forecast.decode_tokens_per_s
+
+    expert_s = 48 * 8 * MIXED.records_bytes / NUM_ALL / 20e9
+    assert seconds(mixed, 0.5) - seconds(mixed, 1.0) == pytest.approx(expert_s / 3)
+    assert seconds(None, 0.5) == seconds(None, 1.0)
