@@ -14,7 +14,7 @@ from runtime.kernels.tiered import TieredKernels
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import MatrixLayout, expert_layout
+from runtime.spec.tensors import ExpertLayout, MatrixLayout, expert_layout, layout_in
 from runtime.telemetry.recorder import Counters
 from tests.support.kernel_inputs import random_matrix, random_rows, random_slots
 
@@ -128,9 +128,15 @@ def check_formats_are_the_hosts(device: Device) -> None:
 def check_experts_here_and_there(device: Device, host: Kernels) -> None:
     """Experts in RAM and on the device together give what the host gives alone.
 
-    With a device that shares the host's kernels the bits are the same.
+    With a device that shares the host's kernels the bits are the same. So it is where matrices have
+    several formats.
     """
-    layout = expert_layout(WeightFormat.Q8_G32, 64, 32)
+    several = (WeightFormat.Q4K_G32, WeightFormat.Q4K_G32, WeightFormat.Q8_G32)
+    for layout in (expert_layout(WeightFormat.Q8_G32, 64, 32), layout_in(several, 64, 32)):
+        _check_here_and_there(device, host, layout)
+
+
+def _check_here_and_there(device: Device, host: Kernels, layout: ExpertLayout) -> None:
     slots = random_slots(layout, 6)
     device.ledger.set_limit(64 * layout.record_bytes)
     arena = device.arena(MemoryPart.EXPERTS, 6, layout.record_bytes)
