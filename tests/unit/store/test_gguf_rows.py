@@ -150,10 +150,10 @@ def test_odd_rows_are_filled_up() -> None:
 
 
 def test_tiny_and_zero_weights_stay_near() -> None:
-    stored = random_rows(GgufKind.Q4_1, 8, 64).reshape(8, 2, -1)
-    stored[..., :4] = 0
-    stored[0, 0, :4] = np.array([4e-7, -3e-6], np.float16).view(np.uint8)
-    stored = stored.reshape(8, -1)
+    stored = random_rows(GgufKind.Q4_1, 8, 64)
+    blocks = stored.reshape(8, 2, -1)
+    blocks[..., :4] = 0
+    blocks[0, 0, :4] = np.array([4e-7, -3e-6], np.float16).view(np.uint8)
     expected = gguf.dequantize(stored, theirs(GgufKind.Q4_1)).astype(np.float32)
     assert 2e-6 < np.abs(expected).max() < 4e-6
     found = converted(GgufKind.Q4_1, stored, WeightFormat.Q8_G32)
