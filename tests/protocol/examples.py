@@ -10,25 +10,12 @@ from runtime.protocol.chat import (
     SamplingSettings,
 )
 from runtime.protocol.engine_messages import EngineFetched, EnginePart, FetchEngine
-from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.framing import encode
-from runtime.protocol.hub import HubCard, HubFit, HubModel, HubOutlook, HubSketch, HubVariant
+from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.hub_messages import (
-    DescribeHubModel,
-    DiscardDownload,
-    DownloadDiscarded,
-    DownloadModel,
-    DownloadPaused,
-    DownloadProgressed,
     ForecastModels,
-    HubCancelled,
     HubConfigsRead,
-    HubModelDescribed,
-    HubSearched,
-    ModelDownloaded,
     ModelsForecast,
-    ReadHubConfigs,
-    SearchHub,
 )
 from runtime.protocol.messages import (
     AnyCommand,
@@ -127,15 +114,9 @@ from runtime.protocol.values import (
     TierCount,
     WeightFormat,
 )
+from tests.protocol.hub_examples import ERROR, HUB_COMMANDS, HUB_EVENTS
 from tests.protocol.machine_examples import FIGURE_COMMANDS, FIGURES_DESCRIBED, MACHINE
 
-_ERROR = ErrorReport(
-    code=ErrorCode.SHARD_MISSING,
-    severity=Severity.MODEL,
-    parameters={"file": "model-00002.safetensors", "num_tensors": 12, "first_tensor": "näme"},
-    detail="detail",
-    log_reference="runtime.log, entry 0123abcd",
-)
 _CHAT = [
     ChatMessage(role=Role.SYSTEM, text="Be kind."),
     ChatMessage(role=Role.USER, text="Bonjour 🥐"),
@@ -166,8 +147,8 @@ _REPORT = ModelReport(
     model_type="qwen3_moe",
     fingerprint="f0",
     licence="apache-2.0",
-    problems=[_ERROR],
-    notes=[_ERROR],
+    problems=[ERROR],
+    notes=[ERROR],
     num_layers=2,
     stored_format=WeightFormat.BF16,
     published_bits=8,
@@ -208,7 +189,7 @@ _PLAN = PlacementPlan(
     base_bytes=6,
     forecast=_FORECAST,
     reasons=[Reason(code=ReasonCode.WRITES_ONCE, parameters={"bytes": 7})],
-    problem=_ERROR,
+    problem=ERROR,
     choice=PlanChoice.FITS_IN_RAM,
 )
 _MODEL = LoadedModel(
@@ -340,11 +321,7 @@ COMMANDS: list[AnyCommand] = [
     *FIGURE_COMMANDS,
     WatchTelemetry(request_id=10, interval_s=0.1),
     SetBudgets(request_id=11, budgets=_BUDGETS),
-    SearchHub(request_id=14, query="moe", endpoint="https://hub.example", folder="/models"),
-    DescribeHubModel(request_id=15, model_id="a/b", folder="/models"),
-    ReadHubConfigs(request_id=19, model_ids=["a/b"], endpoint="https://hub.example"),
-    DownloadModel(request_id=16, model_id="a/b", revision="0" * 40, folder="/models"),
-    DiscardDownload(request_id=17, model_id="a/b", folder="/models"),
+    *HUB_COMMANDS,
     CheckForUpdate(
         request_id=18,
         address="https://versions.example/larder",
@@ -450,46 +427,17 @@ EVENTS: list[AnyEvent] = [
     FIGURES_DESCRIBED,
     TelemetryWatched(request_id=10, interval_s=0.1),
     BudgetsSet(request_id=11, model=_MODEL, plan=_PLAN),
-    HubSearched(
-        request_id=14,
-        models=[
-            HubModel(model_id="a/b", fit=HubFit.NO_ROOM, num_parameters=5, size_bytes=10),
-            HubModel(model_id="a/b-GGUF", fit=HubFit.FITS, gguf_label="Q4_K_M", base_model="a/b"),
-        ],
-    ),
-    HubModelDescribed(
-        request_id=15,
-        card=HubCard(
-            model_id="a/b",
-            revision="0" * 40,
-            languages=["en"],
-            num_files=3,
-            size_bytes=10,
-            folder="/models/a/b",
-            problem=_ERROR,
-            variant="Q4_K_M",
-            variants=[
-                HubVariant(name="Q4_K_M", label="Q4_K_M", size_bytes=10, num_files=2, is_here=True)
-            ],
-        ),
-    ),
-    HubCancelled(request_id=15),
-    DownloadProgressed(
-        request_id=16, done_bytes=1, total_bytes=2, bytes_per_s=0.5, file="x", num_retries=1
-    ),
-    ModelDownloaded(request_id=16, folder="/models/a/b", size_bytes=10),
-    DownloadPaused(request_id=16, kept_bytes=5),
-    DownloadDiscarded(request_id=17, freed_bytes=5),
+    *HUB_EVENTS,
     UpdateChecked(request_id=18, update=_UPDATE),
     UpdateChecked(request_id=18),
     UpdateFetched(request_id=19, path="/downloads/larder.deb"),
     EngineFetched(request_id=20, folder="/data/engine", version="2.13.0+cu130", card="A card"),
     RuntimeStopped(request_id=1 << 40),
-    CommandFailed(request_id=5, error=_ERROR),
+    CommandFailed(request_id=5, error=ERROR),
     TelemetrySampled(sample=_SAMPLE),
     BudgetsAdapted(model=_MODEL, plan=_PLAN),
     HeartbeatSent(uptime_s=2.0),
-    RuntimeFailed(error=_ERROR),
+    RuntimeFailed(error=ERROR),
 ]
 
 
