@@ -1,5 +1,6 @@
 """Reading a text with a model to learn which experts it uses and how large its numbers are."""
 
+import dataclasses
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ import torch
 from runtime.engine.base import CancelToken
 from runtime.errors import CancelledError, LarderError
 from runtime.generate.loading import LoadedParts, Tools, load_parts
+from runtime.generate.trials import Trials, TryingKernels
 from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, Kernels
 from runtime.kernels.composition import gated, glu, matrices_of
 from runtime.kernels.dispatch import choose_kernels
@@ -39,7 +41,7 @@ KEEP_EVERY_S = 15.0
 OUTPUT_ROWS = 32
 """Rows of a segment that are put through the output matrix."""
 TokensDone = Callable[[int, int], None]
-"""Called with tokens read and all tokens."""
+"""Called with tokens read and all tokens, those that are read again for trials too."""
 
 
 class _Added(NamedTuple):
@@ -210,12 +212,13 @@ def calibrate(
     progress: TokensDone,
     cancel: CancelToken,
 ) -> Calibration:
-    """Read a text with the published model of a plan and keep what was found in a file.
+    """Read a text with the published model of a plan, try groups, keep what was found in a file.
 
     What was begun and cut off goes on; what was finished with the same text is returned at once.
     Raises ``CancelledError`` after keeping what was done, or ``LarderError``.
     """
-    kernels = WatchingKernels(choose_kernels())
+    trying = TryingKernels(choose_kernels())
+    kernels = WatchingKernels(cast("Kernels", trying))
     tools = Tools(
         kernels=cast("Kernels", kernels),
         counters=Counters(),
@@ -238,40 +241,70 @@ def calibrate(
         identity = _identity_of(plan.model_fingerprint, ids)
         found = _begun(path, identity) or _nothing(identity, parts.spec)
         kernels.watch(found, parts.spec, parts.home.matrices())
-        _read(parts, kernels, found, ids, path, progress, cancel)
+
+        def enter(layer: int) -> None:
+            kernels.enter(layer)
+            trying.layer = layer
+
+        trials = Trials(parts, trying, found, ids, enter)
+        total = len(ids) + trials.num_tokens * len(trials.groups)
+        work = Work(found, path, lambda done: progress(done, total), cancel)
+        _read(parts, kernels, ids, work)
+        kernels.found = None
+        _try_groups(trials, work)
+        progress(total, total)
         return found
     finally:
         parts.close()
 
 
-def _read(
-    parts: LoadedParts,
-    kernels: WatchingKernels,
-    found: Calibration,
-    ids: Sequence[int],
-    path: Path,
-    progress: TokensDone,
-    cancel: CancelToken,
-) -> None:
+@dataclasses.dataclass(slots=True, eq=False)
+class Work:
+    """A calibration that is under way, and how it is kept, told and stopped."""
+
+    found: Calibration
+    path: Path
+    progress: Callable[[int], None]
+    cancel: CancelToken
+
+    def keep(self) -> None:
+        """Write what was found so far."""
+        write_calibration(self.path, self.found)
+
+
+def _read(parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int], work: Work) -> None:
     """Read what is left of a text, segment after segment; keep it now and then and at the end.
 
     Of a segment that a drive broke off the sums hold a part: then what was kept before it counts.
     """
-    total, kept_s = len(ids), time.monotonic()
+    found, kept_s = work.found, time.monotonic()
     segment_tokens = min(SEGMENT_TOKENS, parts.kv.context_tokens)
-    progress(found.num_tokens, total)
-    while found.num_tokens < total:
-        if cancel.is_cancelled:
+    work.progress(found.num_tokens)
+    while not found.is_read:
+        if work.cancel.is_cancelled:
             if found.num_tokens:
-                write_calibration(path, found)
+                work.keep()
             raise CancelledError
         segment = ids[found.num_tokens : found.num_tokens + segment_tokens]
         _read_segment(parts, kernels, segment)
         found.num_tokens += len(segment)
-        progress(found.num_tokens, total)
-        if found.is_complete or time.monotonic() - kept_s >= KEEP_EVERY_S:
-            write_calibration(path, found)
+        work.progress(found.num_tokens)
+        is_last = found.num_tokens == len(ids)
+        if is_last or time.monotonic() - kept_s >= KEEP_EVERY_S:
+            work.keep()
             kept_s = time.monotonic()
+
+
+def _try_groups(trials: Trials, work: Work) -> None:
+    """Try what was not tried yet, and keep each result."""
+    if work.found.is_tried:
+        return
+    work.cancel.check()
+    for done in trials.run():
+        work.keep()
+        work.progress(work.found.num_tokens + trials.num_tokens * done)
+        work.cancel.check()
+    work.keep()
 
 
 def _read_segment(parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int]) -> None:
@@ -316,6 +349,7 @@ def _nothing(identity: Identity, spec: ModelSpec) -> Calibration:
         outputs=np.zeros((num_layers, spec.num_experts)),
         stream=np.zeros(spec.num_layers),
         dense={},
+        trials={},
     )
 
 

@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 from runtime.protocol.values import WeightFormat
 
+WORTH = 0.1
+"""A mix that promises less than this is not told from one format by measuring."""
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -58,6 +60,48 @@ def choose_mix(
     return {
         part.name: each[place].format for part, each, place in zip(parts, steps, taken, strict=True)
     }
+
+
+def choose_formats(
+    parts: Sequence[Part[Name]], budget_bytes: int, unavoidable: float
+) -> Mapping[Name, WeightFormat] | None:
+    """Return a format for each part, the same for all unless a mix is worth it.
+
+    ``unavoidable`` is what even the smallest change brings, measured as errors are. A mix has to
+    promise less than the best single format that has room, by ``WORTH`` of all that this one
+    brings; so what is chosen is never worse than a single format, by the sum of errors. None if the
+    smallest formats take more than the budget.
+    """
+    mix = choose_mix(parts, budget_bytes)
+    alone = _best_alone(parts, budget_bytes)
+    if mix is None or alone is None:
+        return mix
+    errors = {(part.name, one.format): one.error for part in parts for one in part.choices}
+    mixed = sum(errors[part.name, mix[part.name]] for part in parts)
+    best, best_error = alone
+    if best_error - mixed > WORTH * (best_error + unavoidable):
+        return mix
+    return {part.name: best for part in parts}
+
+
+def _best_alone(
+    parts: Sequence[Part[Name]], budget_bytes: int
+) -> tuple[WeightFormat, float] | None:
+    """Return the one format for all that has room and errs least, and its error."""
+    sums: dict[WeightFormat, tuple[int, int, float]] = {}
+    for part in parts:
+        for one in part.choices:
+            count, num_bytes, error = sums.get(one.format, (0, 0, 0.0))
+            sums[one.format] = count + 1, num_bytes + one.num_bytes, error + one.error
+    fitting = [
+        (error, num_bytes, each)
+        for each, (count, num_bytes, error) in sums.items()
+        if count == len(parts) and num_bytes <= budget_bytes
+    ]
+    if not fitting:
+        return None
+    error, _, best = min(fitting)
+    return best, error
 
 
 def _next(index: int, steps: Sequence[Choice], place: int) -> tuple[float, int, int]:

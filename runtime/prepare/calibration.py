@@ -20,7 +20,7 @@ from runtime.prepare.disk import replacing
 from runtime.prepare.place import safe_name
 from runtime.protocol.model import ModelReport
 
-VERSION = 4
+VERSION = 5
 CALIBRATION_ENDING = ".calibration.npz"
 BLOCK_ENDS = ("o_proj.", "down_proj.", "out_proj.", "dense.")
 """Dense matrices that give what a block adds to the stream."""
@@ -63,11 +63,21 @@ class Calibration:
     dense: dict[str, Sums]
     """Of each dense matrix the squares of what it is given, by channel, and in the last place of
     what it gives."""
+    trials: dict[str, float]
+    """Of each group of matrices (``sensitivity``) how far answers moved when it was rounded: the
+    mean KL divergence of next tokens, in nats."""
+    is_tried: bool = False
+    """Whether every group was."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the whole text was read."""
+        return self.num_tokens == self.identity.total_tokens
 
     @property
     def is_complete(self) -> bool:
-        """Whether the whole text was read."""
-        return self.num_tokens == self.identity.total_tokens
+        """Whether the whole text was read and every group tried."""
+        return self.is_read and self.is_tried
 
 
 def calibration_path(data_folder: str | os.PathLike[str], report: ModelReport) -> Path:
@@ -79,7 +89,13 @@ def calibration_path(data_folder: str | os.PathLike[str], report: ModelReport) -
 def write_calibration(path: Path, found: Calibration) -> None:
     """Write the file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    told = {"version": VERSION, **dataclasses.asdict(found.identity), "done": found.num_tokens}
+    told = {
+        "version": VERSION,
+        **dataclasses.asdict(found.identity),
+        "done": found.num_tokens,
+        "trials": found.trials,
+        "is_tried": found.is_tried,
+    }
     arrays: dict[str, npt.NDArray[Any]] = {
         "told": np.frombuffer(json.dumps(told).encode(), np.uint8),
         "uses": found.uses,
@@ -126,6 +142,8 @@ def _calibration_of(arrays: dict[str, npt.NDArray[Any]]) -> Calibration:
             for name, sums in arrays.items()
             if name.startswith(_DENSE)
         },
+        trials={str(name): float(kl) for name, kl in dict(told["trials"]).items()},
+        is_tried=bool(told["is_tried"]),
     )
     num_layers, num_experts = found.uses.shape
     fits = (

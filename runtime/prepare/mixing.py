@@ -1,7 +1,6 @@
-"""Choosing the mix of a model: what each format would spoil of each part, weighed by its use."""
+"""Choosing the mix of a model: what each format would spoil of answers in each part."""
 
 import dataclasses
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,18 +8,17 @@ import numpy as np
 
 from runtime.errors import LarderError
 from runtime.inspect.inspection import Inspection
-from runtime.plan.mix import Choice, Part, choose_mix
+from runtime.plan.mix import Choice, Part, choose_formats
 from runtime.prepare.calibration import BLOCK_ENDS, Calibration, Floats
 from runtime.prepare.importance import CalibratedImportance
 from runtime.prepare.progress import Progress, ProgressReport, Stopper
 from runtime.prepare.quantise import error_of, plain_rows
+from runtime.prepare.sensitivity import EVERYTHING, Name, is_mixed, layer_of, weighed
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.footprint import dense_tensor_bytes
 from runtime.spec.mix import MIX_FORMATS, Importance, Mix, layouts_of
-from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import (
-    PLAIN_FORMATS,
     ROW_BLOCK,
     ExpertId,
     ExpertPart,
@@ -29,18 +27,11 @@ from runtime.spec.tensors import (
 )
 from runtime.store.checkpoint import CheckpointStore
 
-ENDS_FACTOR = 2.0
-"""What is spoilt in the first and the last layer counts so much more."""
 LEAST_USE = 0.02
 """An expert that was never used counts as this part of a usual one: texts differ."""
 EXPERT_ROWS = 96
 DENSE_ROWS = 256
 """Rows of a matrix that are tried, whole blocks of it, evenly apart."""
-_LAYER = re.compile(r"\blayers\.(\d+)\.")
-_ROUTERS = re.compile(r"router|\bgate\.|_gate\.weight$")
-"""Few weights that decide much: they stay as published."""
-_EMBEDDING = "embed_tokens.weight"
-Name = ExpertId | str
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -52,13 +43,16 @@ class Measured:
     """What stays as published."""
     importance: Importance | None = None
     """What packing heeds."""
+    unavoidable: float = 0.0
+    """What even the smallest change spoils of answers."""
 
     def mix(self, budget_bytes: int) -> Mix:
         """Return the mix whose weights take at most so much, everything counted.
 
         Raises ``LarderError`` with ``SETTING_INVALID`` where not even the fewest bits do.
         """
-        formats = choose_mix(self.parts, budget_bytes - self.fixed_bytes)
+        room = budget_bytes - self.fixed_bytes
+        formats = choose_formats(self.parts, room, self.unavoidable)
         if formats is None:
             least = self.fixed_bytes + sum(
                 min(one.num_bytes for one in part.choices) for part in self.parts
@@ -98,7 +92,8 @@ def measure_formats(
     fixed = sum(
         dense_tensor_bytes(entry) for name, entry in inspection.tensors.items() if name not in named
     )
-    return Measured(parts, fixed, importance)
+    known = weighed(parts, spec, found.trials)
+    return Measured(known, fixed, importance, found.trials.get(EVERYTHING, 0.0))
 
 
 def _mix_of(formats: Mapping[Name, WeightFormat], importance: Importance | None) -> Mix:
@@ -121,7 +116,7 @@ def _expert_parts(
     work = Progress(layout.record_bytes * num_all, progress, cancel)
     with ThreadPoolExecutor(len(MIX_FORMATS)) as pool:
         for index, layer in enumerate(spec.moe_layers):
-            weights = _weight_of_experts(found, spec, index, layer)
+            weights = _weight_of_experts(found, index, layer)
             for expert in range(spec.num_experts):
                 record = np.zeros(layout.record_bytes, np.uint8)
                 name = ExpertId(layer, expert)
@@ -151,15 +146,13 @@ def _expert_parts(
     work.finish()
 
 
-def _weight_of_experts(
-    found: Calibration, spec: ModelSpec, index: int, layer: int
-) -> Sequence[float]:
+def _weight_of_experts(found: Calibration, index: int, layer: int) -> Sequence[float]:
     """Return how much each expert of a layer adds to the stream, as a part of it."""
     outputs = found.outputs[index]
     usual = float(outputs.mean())
     stream = float(found.stream[layer]) or 1.0
     weights: list[float] = ((outputs + LEAST_USE * usual) / stream).tolist()
-    return [_ends_factor(spec, layer) * weight for weight in weights]
+    return weights
 
 
 def _dense_parts(store: CheckpointStore, importance: CalibratedImportance) -> Iterator[Part[Name]]:
@@ -168,21 +161,18 @@ def _dense_parts(store: CheckpointStore, importance: CalibratedImportance) -> It
     None of them may stay as published: kernels take matrices of one input in grouped formats, or
     all of them in plain ones.
     """
-    spec, found = importance.spec, importance.found
+    found = importance.found
     for name, entry in store.dense_tensors.items():
+        if not is_mixed(entry, found):
+            continue
         heeded = importance.of_dense(name)
-        is_looked_up = heeded is None and name.endswith(_EMBEDDING)
-        if len(entry.shape) != 2 or _ROUTERS.search(name) or (heeded is None and not is_looked_up):
-            continue
-        if entry.format not in PLAIN_FORMATS:
-            continue
         rows, columns = entry.shape
         data = np.zeros(entry.num_bytes, np.uint8)
         store.read_tensor(entry, data.data)
         layout = MatrixLayout(entry.format, rows, columns, 0, entry.num_bytes)
         sample = _sampled(layout, data, DENSE_ROWS)
         counts = np.ones(columns, np.float32) if heeded is None else heeded
-        weight = _weight_of_dense(name, spec, found)
+        weight = _weight_of_dense(name, found)
         yield Part(
             name,
             [
@@ -196,13 +186,12 @@ def _dense_parts(store: CheckpointStore, importance: CalibratedImportance) -> It
         )
 
 
-def _weight_of_dense(name: str, spec: ModelSpec, found: Calibration) -> float:
+def _weight_of_dense(name: str, found: Calibration) -> float:
     """Return how much the block of a matrix adds to the stream, as a part of it."""
-    layer = _LAYER.search(name)
-    if layer is None:
+    number = layer_of(name)
+    if number is None:
         # The output matrix: what it spoils of the logits; the embedding: of the first stream.
-        return 2.0 if spec.is_tied else 1.0
-    number = int(layer.group(1))
+        return 1.0
     block = name.rsplit(".", 2)[0] + "."
     ends = (block + end for end in BLOCK_ENDS)
     own = next(
@@ -210,12 +199,7 @@ def _weight_of_dense(name: str, spec: ModelSpec, found: Calibration) -> float:
         None,
     )
     stream = float(found.stream[number]) if number < len(found.stream) else 0.0
-    share = float(own[-1]) / stream if own is not None and stream > 0 else 1.0
-    return _ends_factor(spec, number) * share
-
-
-def _ends_factor(spec: ModelSpec, layer: int) -> float:
-    return ENDS_FACTOR if layer in (0, spec.num_layers - 1) else 1.0
+    return float(own[-1]) / stream if own is not None and stream > 0 else 1.0
 
 
 def _sampled(layout: MatrixLayout, data: np.ndarray, max_rows: int) -> Floats:

@@ -13,7 +13,6 @@ from runtime.spec.tensors import (
     ExpertLayout,
     ExpertPart,
     MatrixLayout,
-    TensorEntry,
     matrix_bytes,
 )
 
@@ -75,10 +74,9 @@ def chunks_of(source: ExpertLayout, target: ExpertLayout) -> Iterator[Chunk]:
             yield Chunk(plain, wanted, first_row, min(rows, plain.rows - first_row), part)
 
 
-def matrix_chunks(entry: TensorEntry, wanted: WeightFormat) -> Iterator[Chunk]:
+def matrix_chunks(plain: MatrixLayout, wanted: WeightFormat) -> Iterator[Chunk]:
     """Yield chunks that cover a matrix of plain numbers that lies alone in a buffer."""
-    rows, columns = entry.shape
-    plain = MatrixLayout(entry.format, rows, columns, 0, entry.num_bytes)
+    rows, columns = plain.rows, plain.columns
     target = MatrixLayout(wanted, rows, columns, 0, matrix_bytes(wanted, rows, columns))
     step = max(_CHUNK_WEIGHTS // columns // ROW_BLOCK, 1) * ROW_BLOCK
     for first_row in range(0, rows, step):

@@ -16,7 +16,7 @@ from runtime.prepare.quantise import Chunk, chunks_of, convert_rows, matrix_chun
 from runtime.prepare.recipe import Recipe, WeightFile
 from runtime.prepare.weight_file import TensorPlan
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import ExpertId, ExpertPart, TensorEntry
+from runtime.spec.tensors import ExpertId, ExpertPart, MatrixLayout, TensorEntry
 from runtime.store.checkpoint import CheckpointStore
 from runtime.store.not_finite import not_finite
 
@@ -81,7 +81,9 @@ class Sources:
         self._store.read_tensor(entry, published.data)
         heeded = self._recipe.mix.importance if self._recipe.mix is not None else None
         importance = None if heeded is None else heeded.of_dense(entry.name)
-        chunks = list(matrix_chunks(entry, wanted))
+        rows, columns = entry.shape
+        plain = MatrixLayout(entry.format, rows, columns, 0, entry.num_bytes)
+        chunks = list(matrix_chunks(plain, wanted))
         # A few at a time: what is done and not written yet is held too.
         for first in range(0, len(chunks), _CHUNKS_AT_ONCE):
             some = chunks[first : first + _CHUNKS_AT_ONCE]

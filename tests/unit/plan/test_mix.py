@@ -1,12 +1,13 @@
 """Formats of the parts of a model under a number of bytes."""
 
 import itertools
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.plan.mix import Choice, Part, choose_mix
+from runtime.plan.mix import Choice, Part, choose_formats, choose_mix
 from runtime.protocol.values import WeightFormat
 from runtime.spec.mix import MIX_FORMATS, Mix
 from runtime.spec.tensors import ExpertId
@@ -90,3 +91,56 @@ def test_a_mix_has_a_name_and_a_most_common_format() -> None:
 def test_parts_need_choices() -> None:
     with pytest.raises(IndexError):
         choose_mix([Part("none", [])], 1)
+
+
+def _sums(parts: list[Part[int]], chosen: Mapping[int, WeightFormat]) -> tuple[int, float]:
+    taken = [next(one for one in part.choices if one.format is chosen[part.name]) for part in parts]
+    return sum(one.num_bytes for one in taken), sum(one.error for one in taken)
+
+
+_WHOLE = st.lists(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 30)), min_size=3, max_size=3),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(_WHOLE, st.integers(1, 40), st.sampled_from((0.0, 1.0, 50.0)))
+def test_what_is_chosen_is_never_worse_than_one_format_that_has_room(
+    drawn: list[list[tuple[int, int]]], budget: int, unavoidable: float
+) -> None:
+    parts = [
+        Part(
+            index,
+            [Choice(MIX_FORMATS[place], size, error) for place, (size, error) in enumerate(each)],
+        )
+        for index, each in enumerate(drawn)
+    ]
+    found = choose_formats(parts, budget, unavoidable)
+    assert found == choose_formats(parts, budget, unavoidable)
+    alone = [_sums(parts, dict.fromkeys(range(len(parts)), each)) for each in MIX_FORMATS[:3]]
+    within = [error for size, error in alone if size <= budget]
+    if found is None:
+        assert not within
+        return
+    size, error = _sums(parts, found)
+    assert size <= budget
+    if not within:
+        return
+    assert error <= min(within)
+    if len(set(found.values())) > 1:
+        assert min(within) - error > 0.1 * (min(within) + unavoidable)
+
+
+def test_a_mix_that_promises_little_gives_way_to_one_format() -> None:
+    often = _part("often", (_Q2, 2, 40.0), (_Q3, 3, 10.0), (_Q4, 4, 3.0))
+    seldom = _part("seldom", (_Q2, 2, 12.0), (_Q3, 3, 10.0), (_Q4, 4, 3.0))
+    mix = {"often": _Q4, "seldom": _Q2}
+    assert choose_formats([often, seldom], 6, 0.0) == mix
+    # Beside what any change brings, what the mix gains of 20 would hardly be seen.
+    assert choose_formats([often, seldom], 6, 29.0) == mix
+    assert choose_formats([often, seldom], 6, 31.0) == {"often": _Q3, "seldom": _Q3}
+    assert choose_formats([often, seldom], 3, 0.0) is None
+    # Where no format is one of all parts there is nothing to compare with.
+    other = _part("other", (_Q6, 2, 1.0))
+    assert choose_formats([often, other], 4, 9.0) == {"often": _Q2, "other": _Q6}

@@ -1,0 +1,283 @@
+"""Trying what answers change by when a group of matrices is rounded and all else is as published.
+
+Which errors count cannot be told from their sizes: what the output matrix spoils comes into the
+answer whole, and what the first layer spoils hardly does. So each group (``sensitivity``) is
+rounded by itself, as a copy would have it, and some tokens of the text are read anew.
+"""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import torch
+
+from runtime.generate.loading import LoadedParts
+from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, Kernels
+from runtime.kernels.formats import pack, unpack
+from runtime.kernels.matrix import Bytes, Matrix, Slot
+from runtime.prepare.calibration import Calibration
+from runtime.prepare.importance import CalibratedImportance
+from runtime.prepare.quantise import chunks_of, convert_rows, matrix_chunks
+from runtime.prepare.sensitivity import (
+    EVERYTHING,
+    FINEST_FORMAT,
+    TRIED_FORMAT,
+    Name,
+    group_of,
+    groups_of,
+    is_mixable,
+    is_mixed,
+)
+from runtime.protocol.values import WeightFormat
+from runtime.spec.tensors import (
+    PLAIN_FORMATS,
+    ExpertId,
+    ExpertLayout,
+    MatrixLayout,
+    expert_layout,
+    matrix_bytes,
+)
+
+NUM_PIECES, PIECE_TOKENS = 4, 128
+"""What is read for each trial: pieces of the text, evenly apart, in a row."""
+LOGIT_ROWS = 32
+"""Rows whose logits are compared at once."""
+_MAX_THREADS = 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Trial:
+    """What is rounded, and to what."""
+
+    group: str
+    format: WeightFormat
+    importance: CalibratedImportance
+    names: Mapping[int, str]
+    """Of the dense matrices that a mix chooses formats of, by address."""
+
+    def takes(self, name: Name) -> bool:
+        """Whether a part is rounded."""
+        return self.group in (EVERYTHING, group_of(name, self.importance.spec))
+
+
+class TryingKernels:
+    """Other kernels, which are given some matrices rounded while there is a trial.
+
+    At most one dense matrix and the experts of one call lie in memory rounded.
+
+    Threads: one caller at a time.
+    """
+
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels = kernels
+        self.layer = 0
+        """The layer that computes now, set by whoever runs the model."""
+        self.trial: Trial | None = None
+        self._last: tuple[Trial, str, Matrix] | None = None
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the kernels have
+        """Return what takes no matrix that is rounded, as the kernels have it."""
+        return getattr(self._kernels, name)
+
+    def linear(
+        self, x: torch.Tensor, matrix: Matrix, bias: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return the product with the matrix, or with what it is rounded to."""
+        trial, name = self._rounding(matrix)
+        if trial is not None:
+            if self._last is None or self._last[0] is not trial or self._last[1] != name:
+                self._last = trial, name, _rounded(matrix, trial, name)
+            matrix = self._last[2]
+        return self._kernels.linear(x, matrix, bias)
+
+    def embed(self, matrix: Matrix, ids: torch.Tensor) -> torch.Tensor:
+        """Return rows of the matrix, or what they are rounded to."""
+        rows = self._kernels.embed(matrix, ids)
+        trial, name = self._rounding(matrix)
+        if trial is None:
+            return rows
+        packed = pack(trial.format, rows.numpy(), trial.importance.of_dense(name))
+        return torch.from_numpy(unpack(trial.format, packed, *rows.shape))
+
+    def experts(
+        self,
+        x: torch.Tensor,
+        layout: ExpertLayout,
+        experts: Sequence[tuple[int, Slot]],
+        ids: torch.Tensor,
+        weights: torch.Tensor,
+        out: torch.Tensor,
+        style: ExpertStyle = PLAIN_STYLE,
+    ) -> None:
+        """Add the results of the experts, or of what they are rounded to."""
+        trial = self.trial
+        if trial is not None and trial.takes(ExpertId(self.layer, 0)):
+            wanted = expert_layout(
+                trial.format, trial.importance.spec.hidden_size, trial.importance.spec.expert_width
+            )
+            chosen = set(np.unique(ids.numpy()).tolist())
+            with _pool() as pool:
+                experts = [
+                    (number, _rounded_expert(pool, slot, layout, wanted, trial, number, self.layer))
+                    for number, slot in experts
+                    if number in chosen
+                ]
+            layout = wanted
+        self._kernels.experts(x, layout, experts, ids, weights, out, style)
+
+    def _rounding(self, matrix: Matrix) -> tuple[Trial | None, str]:
+        """Return the trial in which a dense matrix is rounded, and the matrix' name."""
+        trial = self.trial
+        name = "" if trial is None else trial.names.get(matrix.address, "")
+        return (trial if trial is not None and name and trial.takes(name) else None), name
+
+
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(os.cpu_count() or 1, _MAX_THREADS))
+
+
+def _rounded(matrix: Matrix, trial: Trial, name: str) -> Matrix:
+    """Return a dense matrix as a copy would have it."""
+    source = MatrixLayout(matrix.format, matrix.rows, matrix.columns, 0, len(matrix.data))
+    num_bytes = matrix_bytes(trial.format, matrix.rows, matrix.columns)
+    layout = MatrixLayout(trial.format, matrix.rows, matrix.columns, 0, num_bytes)
+    chunks = matrix_chunks(source, trial.format)
+    convert = functools.partial(
+        convert_rows, np.asarray(matrix.data), importance=trial.importance.of_dense(name)
+    )
+    with _pool() as pool:
+        packed = list(pool.map(convert, chunks))
+    return Matrix.from_buffer(layout, _aligned(np.concatenate(packed)))
+
+
+def _rounded_expert(
+    pool: Executor,
+    slot: Slot,
+    layout: ExpertLayout,
+    wanted: ExpertLayout,
+    trial: Trial,
+    number: int,
+    layer: int,
+) -> Slot:
+    """Return a slot with an expert as a copy would have it."""
+    record = _aligned(np.zeros(wanted.record_bytes, np.uint8))
+    source = slot.bytes().numpy()
+    expert = ExpertId(layer, number)
+    chunks = list(chunks_of(layout, wanted))
+    importances = [
+        None if chunk.part is None else trial.importance.of_expert(expert, chunk.part)
+        for chunk in chunks
+    ]
+    packed = pool.map(functools.partial(convert_rows, source), chunks, importances)
+    for chunk, data in zip(chunks, packed, strict=True):
+        record[chunk.begin_bytes : chunk.begin_bytes + len(data)] = data
+    return Slot.from_buffer(record)
+
+
+def _aligned(data: Bytes) -> Bytes:
+    """Return bytes where kernels want them to begin."""
+    tensor = torch.empty(len(data), dtype=torch.uint8)
+    tensor.numpy()[:] = data
+    return tensor.numpy()
+
+
+class Trials:
+    """The trials that a calibration still lacks, one after the other."""
+
+    def __init__(
+        self,
+        parts: LoadedParts,
+        kernels: TryingKernels,
+        found: Calibration,
+        ids: Sequence[int],
+        enter: Callable[[int], None],
+    ) -> None:
+        self._parts = parts
+        self._kernels = kernels
+        self._found = found
+        self._ids = pieces_of(ids)[: parts.kv.context_tokens]
+        self._enter = enter
+        entries = parts.store.dense_tensors
+        layout = parts.store.layout
+        experts: list[Name] = []
+        if all(part.format in PLAIN_FORMATS for part in layout.parts.values()):
+            experts = [ExpertId(layer, 0) for layer in parts.spec.moe_layers]
+        names = [*experts, *(name for name, entry in entries.items() if is_mixable(entry))]
+        self.groups = (*groups_of(names, parts.spec), EVERYTHING) if experts else ()
+        """What is tried; nothing of a model of which no mix can be made."""
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that are read for one trial, and once for all as published."""
+        return len(self._ids)
+
+    def run(self) -> Iterator[int]:
+        """Try what was not tried yet; yield how many groups are done after each."""
+        missing = [group for group in self.groups if group not in self._found.trials]
+        done = len(self.groups) - len(missing)
+        if missing:
+            exact = self._hidden()
+        entries, matrices = self._parts.store.dense_tensors, self._parts.home.matrices()
+        names = {
+            matrices[name].address: name
+            for name, entry in entries.items()
+            if is_mixed(entry, self._found)
+        }
+        for group in missing:
+            self._found.trials[group] = self._tried(group, exact, names)
+            done += 1
+            yield done
+        self._found.is_tried = True
+
+    def _tried(self, group: str, exact: torch.Tensor, names: Mapping[int, str]) -> float:
+        """Return the mean KL divergence of next tokens with a group rounded."""
+        trial = Trial(
+            group,
+            FINEST_FORMAT if group == EVERYTHING else TRIED_FORMAT,
+            CalibratedImportance(self._found, self._parts.spec),
+            names,
+        )
+        try:
+            self._kernels.trial = trial
+            hidden = self._hidden()
+            total = 0.0
+            for first in range(0, len(hidden), LOGIT_ROWS):
+                rows = slice(first, first + LOGIT_ROWS)
+                self._kernels.trial = trial
+                changed = torch.log_softmax(self._parts.model.logits(hidden[rows]), dim=-1)
+                self._kernels.trial = None
+                true = torch.log_softmax(self._parts.model.logits(exact[rows]), dim=-1)
+                total += float((true.exp() * (true - changed)).sum(dtype=torch.float64))
+        finally:
+            self._kernels.trial = None
+        return total / len(hidden)
+
+    def _hidden(self) -> torch.Tensor:
+        """Put the tokens through all layers, from an empty memory."""
+        parts = self._parts
+        rows: list[torch.Tensor] = []
+        parts.kv.truncate(0)
+        for first in range(0, len(self._ids), parts.home.chunk_tokens):
+            chunk = self._ids[first : first + parts.home.chunk_tokens]
+            parts.experts.begin_step()
+            parts.kv.reserve(len(chunk))
+            self._enter(0)
+            hidden = parts.model.forward(
+                chunk, parts.kv.num_tokens, parts.kv.layers, lambda layer: self._enter(layer + 1)
+            )
+            parts.kv.commit(chunk)
+            rows.append(hidden.clone())
+        return torch.cat(rows)
+
+
+def pieces_of(ids: Sequence[int]) -> list[int]:
+    """Return pieces of a text, evenly apart and in their order; a short text whole."""
+    if len(ids) <= NUM_PIECES * PIECE_TOKENS:
+        return list(ids)
+    step = (len(ids) - PIECE_TOKENS) / (NUM_PIECES - 1)
+    begins = [round(place * step) for place in range(NUM_PIECES)]
+    return [token for begin in begins for token in ids[begin : begin + PIECE_TOKENS]]

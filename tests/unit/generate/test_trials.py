@@ -1,0 +1,165 @@
+"""Trials: a group of matrices is rounded as a copy would have it, all else stays as published."""
+
+import dataclasses
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+
+from runtime.engine.base import CancelToken
+from runtime.errors import CancelledError
+from runtime.generate import calibrating
+from runtime.generate.calibrating import calibrate
+from runtime.generate.loading import LoadedParts, Tools, load_parts
+from runtime.generate.trials import NUM_PIECES, PIECE_TOKENS, pieces_of
+from runtime.inspect.folder import inspect_folder
+from runtime.kernels.dispatch import choose_kernels
+from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
+from runtime.prepare.calibration import Calibration, read_calibration, write_calibration
+from runtime.prepare.mixing import measure_formats
+from runtime.prepare.prepare import NeverStops, prepare_model
+from runtime.prepare.sensitivity import EVERYTHING, FINEST_FORMAT, group_of
+from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.values import Budgets, WeightFormat
+from runtime.spec.mix import Mix
+from runtime.spec.tensors import ExpertId
+from runtime.telemetry.recorder import Counters
+from tests.support.hand_made_plans import exact_plan
+
+_TEXT = "one two three four, the quick brown fox jumps over the lazy dog. " * 20
+_TOKENS = 96
+
+
+def _read(folder: Path, path: Path) -> Calibration:
+    plan = exact_plan(folder, context_tokens=192)
+    return calibrate(plan, _TEXT, _TOKENS, path, lambda *_: None, CancelToken())
+
+
+def _logits(plan: PlacementPlan) -> torch.Tensor:
+    tools = Tools(
+        kernels=choose_kernels(),
+        counters=Counters(),
+        probe=lambda: 0,
+        fill_ended=lambda *_: None,
+        device_opened=lambda _: None,
+        policy=POLICIES[DEFAULT_POLICY],
+    )
+    parts = load_parts(plan, tools, lambda *_: None, CancelToken())
+    try:
+        ids = parts.tokenizer.encode_text(_TEXT)[:_TOKENS]
+        return _all_logits(parts, ids)
+    finally:
+        parts.close()
+
+
+def _all_logits(parts: LoadedParts, ids: list[int]) -> torch.Tensor:
+    parts.experts.begin_step()
+    parts.kv.reserve(len(ids))
+    hidden = parts.model.forward(ids, 0, parts.kv.layers)
+    return torch.log_softmax(parts.model.logits(hidden).double(), dim=-1)
+
+
+def _kl_of_copy(folder: Path, mix: Mix, out: Path) -> float:
+    """What answers change by in a copy of a mix."""
+    copy = prepare_model(inspect_folder(str(folder)), mix.most_common, str(out), mix=mix)
+    plan = exact_plan(folder, context_tokens=192)
+    true = _logits(plan)
+    found = _logits(
+        msgspec.structs.replace(
+            plan,
+            store_folder=copy.folder,
+            expert_format=copy.expert_format,
+            is_exact=False,
+            budgets=Budgets(ram_bytes=1 << 28),
+        )
+    )
+    return float((true.exp() * (true - found)).sum() / len(true))
+
+
+def test_a_trial_of_everything_is_what_a_copy_of_that_format_does(
+    qwen2_folder: Path, tmp_path: Path
+) -> None:
+    found = _read(qwen2_folder, tmp_path / "kept.npz")
+    inspection = inspect_folder(str(qwen2_folder))
+    measured = measure_formats(inspection, found, None, NeverStops())
+    names = [part.name for part in measured.parts]
+    mix = Mix(
+        {name: FINEST_FORMAT for name in names if isinstance(name, ExpertId)},
+        {name: FINEST_FORMAT for name in names if isinstance(name, str)},
+        measured.importance,
+    )
+    expected = _kl_of_copy(qwen2_folder, mix, tmp_path / "copy")
+    assert found.trials[EVERYTHING] == pytest.approx(expected, rel=0.02)
+    assert measured.unavoidable == found.trials[EVERYTHING]
+
+
+def test_a_trial_rounds_its_group_and_nothing_else(qwen2_folder: Path, tmp_path: Path) -> None:
+    found = _read(qwen2_folder, tmp_path / "kept.npz")
+    inspection = inspect_folder(str(qwen2_folder))
+    spec = inspection.spec
+    assert spec is not None
+    measured = measure_formats(inspection, found, None, NeverStops())
+    names = [part.name for part in measured.parts]
+    assert set(found.trials) == {*(group_of(name, spec) for name in names), EVERYTHING}
+    assert all(kl > 0 for kl in found.trials.values())
+    # What all parts of a group err by in the tried format is what its trial showed.
+    for group in set(found.trials) - {EVERYTHING}:
+        errors = [
+            one.error
+            for part in measured.parts
+            for one in part.choices
+            if group_of(part.name, spec) == group and one.format is WeightFormat.Q2_G16
+        ]
+        assert sum(errors) == pytest.approx(found.trials[group])
+    # A copy in which one layer's experts alone are in eight bits and two is the same trial, but for
+    # what eight bits change.
+    group = group_of(ExpertId(spec.moe_layers[-1], 0), spec)
+    mix = Mix(
+        {
+            name: WeightFormat.Q2_G16 if group_of(name, spec) == group else FINEST_FORMAT
+            for name in names
+            if isinstance(name, ExpertId)
+        },
+        {},
+        measured.importance,
+    )
+    expected = _kl_of_copy(qwen2_folder, mix, tmp_path / "copy")
+    assert found.trials[group] == pytest.approx(expected, rel=0.2)
+
+
+def test_trials_that_were_cut_off_go_on(qwen2_folder: Path, tmp_path: Path) -> None:
+    whole = _read(qwen2_folder, tmp_path / "whole.npz")
+    plan, path = exact_plan(qwen2_folder, context_tokens=192), tmp_path / "kept.npz"
+    cancel = CancelToken()
+
+    def stop(done: int, total: int) -> None:
+        assert done <= total
+        if done >= 3 * _TOKENS:
+            cancel.cancel()
+
+    with pytest.raises(CancelledError):
+        calibrate(plan, _TEXT, _TOKENS, path, stop, cancel)
+    kept = read_calibration(path, plan.model_fingerprint)
+    assert kept is not None
+    assert (kept.is_read, kept.is_tried, kept.is_complete) == (True, False, False)
+    assert len(kept.trials) == 2
+    # What is kept is not tried again: it would not come to this.
+    first = next(iter(kept.trials))
+    write_calibration(path, dataclasses.replace(kept, trials={**kept.trials, first: 7.0}))
+    again = _read(qwen2_folder, path)
+    assert again.is_complete
+    assert again.trials.pop(first) == 7.0
+    assert list(again.trials) == [group for group in whole.trials if group != first]
+    for group, kl in again.trials.items():
+        assert kl == pytest.approx(whole.trials[group], rel=1e-6)
+
+
+def test_trials_read_pieces_of_the_whole_text() -> None:
+    assert pieces_of(range(5)) == [0, 1, 2, 3, 4]
+    ids = pieces_of(range(8192))
+    assert len(ids) == NUM_PIECES * PIECE_TOKENS
+    assert (ids[0], ids[-1]) == (0, 8191)
+    assert (np.diff(ids) >= 1).all()
+    assert len(ids) >= calibrating.MIN_TOKENS
