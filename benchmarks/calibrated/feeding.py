@@ -10,7 +10,6 @@ from runtime.engine.base import CancelToken
 from runtime.generate.loading import LoadedParts, Tools, load_parts
 from runtime.generate.recording import end_recording, record_routing
 from runtime.kernels.dispatch import choose_kernels
-from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.protocol.plan import PlacementPlan
 from runtime.simulate.trace import Trace
 from runtime.simulate.trace_files import read_trace
@@ -22,14 +21,7 @@ _MAX_FILL_S = 600
 @contextlib.contextmanager
 def loaded(plan: PlacementPlan, counters: Counters) -> Iterator[LoadedParts]:
     """Load a plan for the time of a block, without the engine that answers in text."""
-    tools = Tools(
-        kernels=choose_kernels(),
-        counters=counters,
-        probe=lambda: 0,
-        fill_ended=lambda *_: None,
-        device_opened=lambda _: None,
-        policy=POLICIES[DEFAULT_POLICY],
-    )
+    tools = Tools.alone(choose_kernels(), counters)
     parts = load_parts(plan, tools, lambda *_: None, CancelToken())
     try:
         assert parts.experts.wait_filled(_MAX_FILL_S)

@@ -18,7 +18,6 @@ from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, Kernels
 from runtime.kernels.composition import gated, glu, matrices_of
 from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.matrix import Matrix, Slot
-from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.prepare.calibration import (
     BLOCK_ENDS,
     Calibration,
@@ -31,7 +30,6 @@ from runtime.protocol.plan import PlacementPlan
 from runtime.spec.blocks import SILU, Activation
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertLayout, ExpertPart
-from runtime.telemetry.recorder import Counters
 
 SEGMENT_TOKENS = 512
 """Tokens that are read together, from an empty memory."""
@@ -219,14 +217,7 @@ def calibrate(
     """
     trying = TryingKernels(choose_kernels())
     kernels = WatchingKernels(cast("Kernels", trying))
-    tools = Tools(
-        kernels=cast("Kernels", kernels),
-        counters=Counters(),
-        probe=lambda: 0,
-        fill_ended=lambda *_: None,
-        device_opened=lambda _: None,
-        policy=POLICIES[DEFAULT_POLICY],
-    )
+    tools = Tools.alone(cast("Kernels", kernels))
     parts = load_parts(plan, tools, lambda *_: None, cancel)
     try:
         ids = parts.tokenizer.encode_text(text)[:max_tokens]

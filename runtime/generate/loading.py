@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Self
 
 from runtime.device.base import Device
 from runtime.engine.base import CancelToken, LoadProgress
@@ -26,7 +27,7 @@ from runtime.inspect.folder import inspect_folder
 from runtime.kernels.base import Kernels
 from runtime.memory.ledger import Ledger
 from runtime.models.decoder import Decoder
-from runtime.policy.catalogue import PolicyKind
+from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, PolicyKind
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import LoadStage
 from runtime.protocol.plan import MemoryPart, PlacementPlan
@@ -125,6 +126,18 @@ class Tools:
     """Called while the drive does not answer a read."""
     last_uses: LastUses | None = None
     """Knows which experts are read first."""
+
+    @classmethod
+    def alone(cls, kernels: Kernels, counters: Counters | None = None) -> Self:
+        """Return what loads a model for somebody who is not told what happens meanwhile."""
+        return cls(
+            kernels=kernels,
+            counters=Counters() if counters is None else counters,
+            probe=lambda: 0,
+            fill_ended=lambda *_: None,
+            device_opened=lambda _: None,
+            policy=POLICIES[DEFAULT_POLICY],
+        )
 
 
 def load_parts(

@@ -16,7 +16,6 @@ from runtime.generate.loading import LoadedParts, Tools, load_parts
 from runtime.generate.trials import NUM_PIECES, PIECE_TOKENS, pieces_of
 from runtime.inspect.folder import inspect_folder
 from runtime.kernels.dispatch import choose_kernels
-from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.prepare.calibration import Calibration, read_calibration, write_calibration
 from runtime.prepare.mixing import measure_formats
 from runtime.prepare.prepare import NeverStops, prepare_model
@@ -25,7 +24,6 @@ from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Budgets, WeightFormat
 from runtime.spec.mix import Mix
 from runtime.spec.tensors import ExpertId
-from runtime.telemetry.recorder import Counters
 from tests.support.hand_made_plans import exact_plan
 
 _TEXT = "one two three four, the quick brown fox jumps over the lazy dog. " * 20
@@ -38,14 +36,7 @@ def _read(folder: Path, path: Path) -> Calibration:
 
 
 def _logits(plan: PlacementPlan) -> torch.Tensor:
-    tools = Tools(
-        kernels=choose_kernels(),
-        counters=Counters(),
-        probe=lambda: 0,
-        fill_ended=lambda *_: None,
-        device_opened=lambda _: None,
-        policy=POLICIES[DEFAULT_POLICY],
-    )
+    tools = Tools.alone(choose_kernels())
     parts = load_parts(plan, tools, lambda *_: None, CancelToken())
     try:
         ids = parts.tokenizer.encode_text(_TEXT)[:_TOKENS]

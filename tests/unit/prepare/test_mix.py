@@ -19,7 +19,6 @@ from runtime.inspect.inspection import Inspection
 from runtime.inspect.manifest import MANIFEST_NAME, read_manifest
 from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.formats import pack, unpack
-from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.prepare.calibration import Calibration
 from runtime.prepare.importance import CalibratedImportance
 from runtime.prepare.mixing import measure_formats
@@ -35,7 +34,6 @@ from runtime.spec.mix import MIX_FORMATS, Mix
 from runtime.spec.tensors import ExpertId, ExpertPart
 from runtime.store.checkpoint import CheckpointStore
 from runtime.store.prepared import PreparedStore
-from runtime.telemetry.recorder import Counters
 from tests.support.hand_made_plans import exact_plan
 from tests.support.loaded_logits import loaded_logits
 from tests.support.tiny_checkpoints import tiny_checkpoint
@@ -210,14 +208,7 @@ def _plan(folder: Path, copy: PreparedCopy, num_slots: int | None) -> PlacementP
 
 
 def _load(plan: PlacementPlan) -> LoadedParts:
-    tools = Tools(
-        kernels=choose_kernels(),
-        counters=Counters(),
-        probe=lambda: 0,
-        fill_ended=lambda *_: None,
-        device_opened=lambda _: None,
-        policy=POLICIES[DEFAULT_POLICY],
-    )
+    tools = Tools.alone(choose_kernels())
     parts = load_parts(plan, tools, lambda *_: None, CancelToken())
     assert parts.experts.wait_filled(60)
     return parts
