@@ -69,13 +69,18 @@ class Needs:
     def min_bytes(self) -> int:
         """Smallest budget with which this memory is of use."""
         context_bytes = self.context_bytes(self.min_context_tokens)
-        return self.dense_bytes + context_bytes + self.experts_bytes(self.num_min_slots)
+        return self.dense_bytes + context_bytes + self.min_experts_bytes
 
     @property
     def all_bytes(self) -> int:
         """Smallest budget with the wanted context and every expert."""
         context_bytes = self.context_bytes(self.wanted_context_tokens)
         return self.dense_bytes + context_bytes + self.experts_bytes(self.num_all_slots)
+
+    @property
+    def min_experts_bytes(self) -> int:
+        """The least that experts take: few slots of the largest record, or all of exact sizes."""
+        return min(map(self.experts_bytes, (self.num_min_slots, self.num_all_slots)))
 
     def experts_bytes(self, num_slots: int) -> int:
         """Return what experts take with so many slots of all layers."""
@@ -120,7 +125,7 @@ class Division:
 
 def smallest(needs: Needs) -> Division:
     """Return the division of the smallest budget."""
-    num_slots = needs.slots_within(needs.experts_bytes(needs.num_min_slots))
+    num_slots = needs.slots_within(needs.min_experts_bytes)
     slots = even_slots(num_slots, len(needs.spec.moe_layers))
     return Division(tuple(slots), needs.min_context_tokens)
 

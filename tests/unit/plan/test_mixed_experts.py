@@ -14,7 +14,7 @@ from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, ReasonCod
 from runtime.protocol.values import Budgets, Tier, WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import policy_bytes, ram_experts_bytes
-from runtime.spec.mix import mixed_experts
+from runtime.spec.mix import PartFormats, mixed_experts
 from runtime.spec.tensors import layout_in
 from tests.support.plan_cases import FOLDER, facts, machine, spec
 
@@ -89,6 +89,30 @@ def test_plan_of_mixed_experts_is_never_above_the_budget(part: float) -> None:
     plan = _plan(budget)
     assert plan.problem is None
     assert plan.ram_bytes == sum(plan.ram_parts.values()) <= budget
+
+
+@pytest.mark.parametrize(("num_experts", "largest"), [(3, Q8), (4, WeightFormat.F16)])
+def test_no_more_is_asked_for_than_all_experts_take_where_few_are_much_larger(
+    num_experts: int, largest: WeightFormat
+) -> None:
+    """Two slots of each layer in the size of the largest would take more than all experts do."""
+    few = spec(
+        num_layers=32, num_experts=num_experts, top_k=2, hidden_size=4096, expert_width=14336
+    )
+    numbers: dict[PartFormats, int] = {(Q4K,) * 3: 31 * num_experts, (largest,) * 3: num_experts}
+    mixed = mixed_experts(numbers, few.hidden_size, few.expert_width)
+    known = dataclasses.replace(_facts(mixed=mixed), spec=few)
+    whole = _plan(known=known)
+    assert whole.problem is None
+    assert sum(whole.slots_per_layer) == 32 * num_experts
+    least = whole.min_ram_bytes
+    assert least <= whole.all_ram_bytes
+    for budget in (least, (least + whole.all_ram_bytes) // 2, whole.all_ram_bytes):
+        plan = _plan(budget, known)
+        assert plan.problem is None
+        assert sum(plan.slots_per_layer) == 32 * num_experts
+        assert plan.ram_bytes <= budget
+    assert _plan(least - 1, known).problem is not None
 
 
 def test_curve_of_mixed_experts_ends_where_all_of_them_fit() -> None:
