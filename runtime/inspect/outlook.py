@@ -22,11 +22,13 @@ from runtime.protocol.model import MixedExperts, ModelReport
 from runtime.protocol.values import WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import dense_bytes
-from runtime.spec.gguf import HOME
+from runtime.spec.gguf import HOME, GgufKind
 from runtime.spec.mix import PartFormats, mixed_experts
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import PLAIN_FORMATS, STORED_BITS, TensorEntry, matrix_bytes
 
+_KEPT_IN_FP4 = "gpt_oss"
+"""Experts that were trained in MXFP4 stay so in files of any name."""
 _DTYPES = {"float32": WeightFormat.F32, "float16": WeightFormat.F16, "bfloat16": WeightFormat.BF16}
 
 
@@ -91,27 +93,28 @@ def _gguf_facts(
     family: Family, spec: ModelSpec, sketch: HubSketch, folder: str
 ) -> ModelFacts | None:
     """Return the facts of a model in files whose numbers are called something."""
-    kind = kind_of(sketch.gguf_label)
-    if kind is None:
+    if kind_of(sketch.gguf_label) is None:
         return None
     num_weights = 3 * spec.hidden_size * spec.expert_width
     num_dense = sum(map(math.prod, family.dense_shapes(spec).values()))
     num_all = num_dense + len(spec.moe_layers) * spec.num_experts * num_weights
     size_bytes = sketch.size_bytes or round(num_all * bits_of(sketch.gguf_label) / 8)
     # So do older files that hold more than the model, such as layers that guess later tokens.
-    bits = min(size_bytes * 8 / num_all, 1.1 * bits_of(sketch.gguf_label))
+    label = GgufKind.MXFP4.name if family.model_type == _KEPT_IN_FP4 else sketch.gguf_label
+    bits = min(size_bytes * 8 / num_all, 1.1 * bits_of(label))
     kinds = Counter(
-        expert_kinds(sketch.gguf_label, layer, spec.num_layers)
+        expert_kinds(label, layer, spec.num_layers, spec.hidden_size, spec.expert_width)
         for layer in spec.moe_layers or range(spec.num_layers)
     )
+    homes = {HOME[each] for parts in kinds for each in parts}
     mixed = None
-    if spec.moe_layers and len({HOME[each] for parts in kinds for each in parts}) > 1:
+    if spec.moe_layers and len(homes) > 1:
         numbers: Counter[PartFormats] = Counter()
         for parts, num_layers in kinds.items():
             numbers[tuple(HOME[each] for each in parts)] += num_layers * spec.num_experts
         mixed = mixed_experts(numbers, spec.hidden_size, spec.expert_width)
     stored = _Stored(
-        experts=HOME[kind] if mixed is None else next(iter(mixed.format_bytes)),
+        experts=HOME[next(iter(kinds))[0]] if mixed is None else next(iter(mixed.format_bytes)),
         mixed=mixed,
         dense=dense_home(sketch.gguf_label, is_plain=num_dense <= MAX_PLAIN_WEIGHTS),
         vectors=WeightFormat.F32,

@@ -23,6 +23,12 @@ _MIXED_RATIO = 1.075
 """Files of K kinds keep some matrices in a larger kind, and are so much longer for it."""
 _EVEN = frozenset({*PLAIN, GgufKind.Q4_0, GgufKind.Q8_0, GgufKind.MXFP4})
 """Kinds that all experts of a file have, if it is named after them."""
+_OF_SMALL_BLOCKS = {
+    GgufKind.Q4_K: GgufKind.Q5_0,
+    GgufKind.Q5_K: GgufKind.Q5_1,
+    GgufKind.Q6_K: GgufKind.Q8_0,
+}
+"""What usual converters take where rows are not whole blocks; of others it is IQ4_NL."""
 
 
 def label_of(name: str) -> str:
@@ -51,15 +57,28 @@ def bits_of(label: str) -> float:
     return bits if kind in _EVEN else bits * _MIXED_RATIO
 
 
-def expert_kinds(label: str, layer: int, num_layers: int) -> tuple[GgufKind, ...]:
+def expert_kinds(
+    label: str, layer: int, num_layers: int, hidden_size: int, expert_width: int
+) -> tuple[GgufKind, ...]:
     """Return the kinds of gate, up and down that a layer of such a file has, which can be read.
 
-    Usual converters give some of what leads down another kind than gate and up; other mixtures of
-    the same name come near to it.
+    Usual converters give some of what leads down another kind than gate and up, and every matrix
+    one of smaller blocks if its rows are not whole ones; other mixtures of the same name come near
+    to it.
     """
     kind = kind_of(label)
     assert kind is not None, label
-    return kind, kind, _kind_of_down(label, kind, layer, num_layers)
+    inner = _in_whole_blocks(kind, hidden_size)
+    down = _kind_of_down(label, kind, layer, num_layers)
+    return inner, inner, _in_whole_blocks(down, expert_width)
+
+
+def _in_whole_blocks(kind: GgufKind, columns: int) -> GgufKind:
+    """Return the kind that rows have which were to have another one."""
+    if not columns % kind.block_columns:
+        return kind
+    smaller = _OF_SMALL_BLOCKS.get(kind, GgufKind.IQ4_NL)
+    return GgufKind.F16 if columns % smaller.block_columns else smaller
 
 
 def _kind_of_down(label: str, kind: GgufKind, layer: int, num_layers: int) -> GgufKind:

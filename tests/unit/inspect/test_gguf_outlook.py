@@ -134,6 +134,49 @@ def test_bits_of_experts_in_memory_follow_from_the_name(
     assert per_expert == pytest.approx(3 * 2048 * 768 * bits / 8, rel=0.002)
 
 
+@pytest.mark.parametrize(
+    ("name", "label", "bits", "kinds"),
+    [
+        # 1408 channels are no whole blocks of 256: what leads down is in blocks of 32.
+        ("zai-org--GLM-4.5-Air", "Q4_K_M", (2 * 4.5 + 8.5) / 3, ["Q4_K", "Q5_0", "Q8_0"]),
+        ("deepseek-ai--DeepSeek-V2-Lite", "Q4_K_S", (2 * 4.5 + 8.5) / 3, ["Q4_K", "Q5_1", "Q5_0"]),
+        ("deepseek-ai--DeepSeek-V2-Lite", "Q3_K_M", 0, ["Q3_K", "Q5_0"]),
+        ("deepseek-ai--DeepSeek-V2-Lite", "Q2_K", 0, ["Q2_K", "IQ4_NL"]),
+    ],
+)
+def test_rows_that_are_no_whole_blocks_are_in_smaller_ones(
+    name: str, label: str, bits: float, kinds: list[str]
+) -> None:
+    config = (CONFIGS / f"{name}.config.json").read_text(encoding="utf-8")
+    report = facts(label, config=config).report
+    assert sorted(report.gguf_kinds) == sorted(kinds)
+    mixed = report.mixed_experts
+    assert (mixed.bits if mixed else 0) == pytest.approx(bits, rel=1e-6)
+    assert mixed is not None or report.stored_format is WeightFormat.Q8_G32
+
+
+def test_one_format_for_all_is_that_of_the_smaller_blocks() -> None:
+    """Neither 2080 inputs nor 736 channels are whole blocks of 256."""
+    config = QWEN.replace('"hidden_size": 2048', '"hidden_size": 2080').replace(
+        '"moe_intermediate_size": 768', '"moe_intermediate_size": 736'
+    )
+    report = facts("Q4_K_M", config=config).report
+    assert report.gguf_kinds == ["Q5_0", "Q8_0"]
+    assert (report.stored_format, report.mixed_experts) == (WeightFormat.Q8_G32, None)
+    odd = facts("Q4_K_S", config=QWEN.replace('e_size": 768', 'e_size": 100')).report
+    assert odd.gguf_kinds == ["Q4_K", "F16"]
+
+
+@pytest.mark.parametrize("label", ["Q4_K_M", "F16", "Q8_0", "MXFP4"])
+def test_experts_that_were_trained_in_mxfp4_stay_so_in_files_of_any_name(label: str) -> None:
+    config = (CONFIGS / "openai--gpt-oss-20b.config.json").read_text(encoding="utf-8")
+    report = facts(label, 12_000_000_000, config=config).report
+    assert (report.stored_format, report.mixed_experts) == (WeightFormat.MXFP4, None)
+    assert report.gguf_kinds == ["MXFP4"]
+    # 4.25 bits and a tenth at most, as far as the size of the file tells it.
+    assert report.expert_bytes <= 1.1 * 3 * 2880 * 2880 * 4.25 / 8
+
+
 def test_outlook_of_a_dense_model_names_the_kinds_of_its_layers(tmp_path: Path) -> None:
     outline = write_gguf(tmp_path / "outline.gguf", *tiny_llama())
     report = facts("Q4_K_M", outline=str(outline)).report
