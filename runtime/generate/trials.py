@@ -10,12 +10,14 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from runtime.generate.loading import LoadedParts
+from runtime.inspect.gguf.places import is_gguf
 from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, Kernels
 from runtime.kernels.formats import pack, unpack
 from runtime.kernels.matrix import Bytes, Matrix, Slot
@@ -204,7 +206,9 @@ class Trials:
         entries = parts.store.dense_tensors
         layout = parts.store.layout
         experts: list[Name] = []
-        if all(part.format in PLAIN_FORMATS for part in layout.parts.values()):
+        # GGUF files are used where they lie, whatever their experts are in.
+        is_copied = not is_gguf(Path(parts.plan.model_folder))
+        if is_copied and PLAIN_FORMATS.issuperset(layout.formats):
             experts = [ExpertId(layer, 0) for layer in parts.spec.moe_layers]
         names = [*experts, *(name for name, entry in entries.items() if is_mixable(entry))]
         self.groups = (*groups_of(names, parts.spec), EVERYTHING) if experts else ()

@@ -25,6 +25,7 @@ from runtime.protocol.values import Budgets, WeightFormat
 from runtime.spec.mix import Mix
 from runtime.spec.tensors import ExpertId
 from tests.support.hand_made_plans import exact_plan
+from tests.support.mixed_gguf import write_mixed
 
 _TEXT = "one two three four, the quick brown fox jumps over the lazy dog. " * 20
 _TOKENS = 96
@@ -145,6 +146,15 @@ def test_trials_that_were_cut_off_go_on(qwen2_folder: Path, tmp_path: Path) -> N
     assert list(again.trials) == [group for group in whole.trials if group != first]
     for group, kl in again.trials.items():
         assert kl == pytest.approx(whole.trials[group], rel=1e-6)
+
+
+@pytest.mark.parametrize("other", ["F16", "Q4_0"])
+def test_nothing_is_tried_of_a_gguf_file(tmp_path: Path, other: str) -> None:
+    """No mix is made of it, though the largest of its experts is in plain numbers."""
+    path = write_mixed(tmp_path / "m.gguf", lambda layer, _: "F16" if layer == 1 else other)
+    found = _read(path, tmp_path / "kept.npz")
+    assert (found.trials, found.is_tried, found.is_complete) == ({}, True, True)
+    assert found.uses.any()
 
 
 def test_trials_read_pieces_of_the_whole_text() -> None:
