@@ -1,5 +1,6 @@
 """What every accelerator offers, a simulated one too."""
 
+import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
@@ -26,6 +27,16 @@ class DeviceEvent(Protocol):
         """Return when it has ended; raise what went wrong."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Dropped:
+    """What became of other slots when some were dropped."""
+
+    moved: list[int]
+    """Those that lie elsewhere from now on, ascending."""
+    lost: list[int]
+    """Those that are no more, ascending: the card refused them room while they moved."""
+
+
 class DeviceArena(Protocol):
     """Slots of one size in a device's memory, counted in its ledger.
 
@@ -46,11 +57,11 @@ class DeviceArena(Protocol):
     def tensor(self, number: int) -> torch.Tensor:
         """Return the bytes of a slot, uint8 of one dimension, on the device."""
 
-    def drop(self, numbers: Iterable[int]) -> list[int]:
-        """Give slots' memory back; return which others lie elsewhere from now on.
+    def drop(self, numbers: Iterable[int]) -> Dropped:
+        """Give slots' memory back; others may move meanwhile.
 
-        No copy or launch may be using any slot, nor begin before ``synchronize`` if some moved.
-        Raises ``VRAM_FULL`` if the card refuses room for some that move: these are lost.
+        No copy or launch may be using any slot, nor begin before ``synchronize``. What ``tensor``
+        returned before may not be held by anybody, or its memory is not free.
         """
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import torch
 
+from runtime.device.base import Dropped
 from runtime.device.link import Link, LinkEvent
 from runtime.errors import LarderError
 from runtime.hardware.pace import Pace, PaceClock
@@ -50,11 +51,11 @@ class SimulatedArena:
         """Return the bytes of a slot."""
         return self._arena.tensor(number)
 
-    def drop(self, numbers: Iterable[int]) -> list[int]:
+    def drop(self, numbers: Iterable[int]) -> Dropped:
         """Give slots' memory back; all others stay where they are."""
         for number in numbers:
             self._arena.drop(number)
-        return []
+        return Dropped([], [])
 
     def close(self) -> None:
         """Drop all slots; may be called twice."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 import torch
 
+from runtime.device.base import Dropped
 from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
 from runtime.protocol.errors import ErrorCode
@@ -79,11 +80,8 @@ class TorchArena:
         piece, place = self._where[number]
         return piece.tensor[place * self._slot_bytes :][: self._slot_bytes]
 
-    def drop(self, numbers: Iterable[int]) -> list[int]:
-        """Give slots' memory back; return those of the others that lie elsewhere from now on.
-
-        If the card refuses room for the rest of a piece, that rest is lost: raises ``VRAM_FULL``.
-        """
+    def drop(self, numbers: Iterable[int]) -> Dropped:
+        """Give slots' memory back; if the card refuses room for the rest of a piece, it is lost."""
         for number in numbers:
             piece, place = self._where.pop(number)
             piece.places[place] = None
@@ -92,9 +90,13 @@ class TorchArena:
         moved = self._fill_gaps()
         for piece in [each for each in self._pieces if not each.num_taken]:
             self._let_go(piece)
+        lost: set[int] = set()
         for piece in [each for each in self._pieces if None in each.places]:
-            moved |= self._cut_down(piece)
-        return sorted(moved)
+            kept = {number for number in piece.places if number is not None}
+            moved |= kept
+            if not self._cut_down(piece):
+                lost |= kept
+        return Dropped(sorted(moved - lost), sorted(lost))
 
     def close(self) -> None:
         """Drop all slots; may be called twice."""
@@ -136,6 +138,8 @@ class TorchArena:
 
     def _let_go(self, piece: _Piece) -> None:
         self._pieces.remove(piece)
+        # Whoever still has the piece at hand does not hold its memory.
+        del piece.tensor
         self._ledger.give_back(self._kind, len(piece.places) * self._slot_bytes)
 
     def _fill_gaps(self) -> set[int]:
@@ -162,24 +166,23 @@ class TorchArena:
                 moved.add(number)
         return moved
 
-    def _cut_down(self, piece: _Piece) -> set[int]:
-        """Put what lies in a piece into one of its size; return who moved.
+    def _cut_down(self, piece: _Piece) -> bool:
+        """Put what lies in a piece into one of its size; return whether the card had that room.
 
         By way of the host, so that the two are never there together.
         """
         kept = [number for number in piece.places if number is not None]
-        bytes_of = {number: self.tensor(number).cpu() for number in kept}
+        bytes_of = {number: self.tensor(number).to("cpu", copy=True) for number in kept}
         self._let_go(piece)
         for number in kept:
             del self._where[number]
-        del piece
         self._trim()
         try:
             tensor = self._allocate(len(kept))
         except LarderError:
             self._dropped = sorted([*self._dropped, *kept], reverse=True)
-            raise
+            return False
         self._hold(_Piece(tensor, kept))
         for number, data in bytes_of.items():
             self.tensor(number).copy_(data)
-        return set(kept)
+        return True

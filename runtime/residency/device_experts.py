@@ -158,7 +158,8 @@ class DeviceExperts:
     def shrink(self, slots_per_layer: Sequence[int]) -> list[LayerExpert]:
         """Have no more slots than these together; return the experts (layer, expert) that left.
 
-        Nothing may be locked or on its way. Those that are expected least leave.
+        Nothing may be locked or on its way. Those that are expected least leave, and those that
+        the card refuses room where slots move together: then there are fewer slots.
         """
         self._device.synchronize()
         left = [
@@ -168,15 +169,33 @@ class DeviceExperts:
         for layer, expert in left:
             self._free.append(self.tables[layer].clear(expert))
         num_fewer = max(0, len(self.slots) - sum(slots_per_layer))
+        if not num_fewer:
+            return left
         dropped = [self._free.pop() for _ in range(num_fewer)]
-        for slot in dropped:
-            del self.slots[slot]
-        moved = self._arena.drop(dropped)
-        for slot in moved:
+        kept = self.slots.keys() - dropped
+        # As long as anybody holds a slot, its memory is not free.
+        self.slots.clear()
+        lost = frozenset(self._arena.drop(dropped).lost)
+        self._device.synchronize()
+        for slot in sorted(kept - lost):
             self.slots[slot] = Slot.from_buffer(self._arena.tensor(slot), self._device.device)
-        if moved:
-            self._device.synchronize()
-        return left
+        self._device.trim()
+        return [*left, *self._lose(lost)]
+
+    def _lose(self, lost: frozenset[int]) -> list[LayerExpert]:
+        """Note that slots are no more; return the experts (layer, expert) that lay in them."""
+        gone = [
+            (layer, expert)
+            for layer, table in self.tables.items()
+            for expert in table.experts
+            if table.slot_of[expert] in lost
+        ]
+        for layer, expert in gone:
+            self.tables[layer].clear(expert)
+            self._choice.forget(self._index_of[layer], expert)
+        self._free = [slot for slot in self._free if slot not in lost]
+        self._choice.shrink(len(self.slots))
+        return gone
 
     def grow(self, slots_per_layer: Sequence[int]) -> None:
         """Have no fewer slots than these together."""

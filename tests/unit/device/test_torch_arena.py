@@ -1,17 +1,17 @@
 """Slots of a card cut out of pieces: what is dropped is free, what is kept keeps its bytes."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from runtime.device import torch_arena
 from runtime.device.torch_arena import TorchArena
-from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
-from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
 
 SLOT_BYTES = 8
@@ -52,7 +52,9 @@ class Bench:
     def drop(self, numbers: list[int]) -> list[int]:
         """Drop slots; those that are told to have moved, and no others, lie elsewhere."""
         before = {number: self.arena.tensor(number).data_ptr() for number in self.values}
-        moved = self.arena.drop(numbers)
+        dropped = self.arena.drop(numbers)
+        moved = dropped.moved
+        assert not dropped.lost
         for number in numbers:
             del self.values[number]
         for number in set(self.values) - set(moved):
@@ -119,14 +121,31 @@ def test_rest_that_the_card_refuses_is_lost_and_told(monkeypatch: pytest.MonkeyP
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     monkeypatch.setattr("runtime.device.torch_arena.torch.empty", fail)
-    with pytest.raises(LarderError) as told:
-        bench.arena.drop(numbers[1:4])
+    dropped = bench.arena.drop(numbers[1:4])
 
-    assert told.value.code is ErrorCode.VRAM_FULL
+    assert len(dropped.lost) == 1
+    assert not set(dropped.lost) & set(dropped.moved)
     assert bench.arena.num_slots == PER_PIECE
     assert bench.ledger.held_bytes == PER_PIECE * SLOT_BYTES
     bench.arena.check()
     bench.arena.close()
+
+
+def test_piece_and_the_one_for_its_rest_are_never_there_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    numbers = bench.extend(2 * PER_PIECE)
+    before = [StorageWeakRef(each.tensor.untyped_storage()) for each in bench.arena._pieces]
+    empty, num_left = torch.empty, []
+
+    def count(*arguments: Any, **more: Any) -> torch.Tensor:
+        num_left.append(sum(not each.expired() for each in before))
+        return empty(*arguments, **more)
+
+    monkeypatch.setattr("runtime.device.torch_arena.torch.empty", count)
+    bench.arena.drop(numbers[1:4])
+    assert num_left == [1], "the piece that nobody left"
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 11), st.integers(0, 1 << 30)), max_size=12))

@@ -2,14 +2,18 @@
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from runtime.device.base import Device
 from runtime.device.simulated import SimulatedDevice
 from runtime.device.torch_device import TorchDevice
+from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
+from runtime.protocol.errors import ErrorCode
 from runtime.residency.books import Books
 from runtime.residency.device_experts import DeviceExperts
 from runtime.residency.experts import ExpertCache
@@ -141,5 +145,81 @@ def test_device_experts_move_together_where_memory_comes_in_pieces(
         assert len(bench.there(1)) + len(bench.there(4)) <= num_slots
         bench.token([0], [4])
     assert bench.cache.num_on_device == 1
+    bench.cache.close()
+    device.close()
+
+
+def _crowded(monkeypatch: pytest.MonkeyPatch) -> tuple[Bench, TorchDevice]:
+    """Return a bench with ten experts on a card whose memory comes in pieces for four slots."""
+    record_bytes = TINY_LAYOUT.record_bytes
+    monkeypatch.setattr("runtime.device.torch_arena.PIECE_BYTES", 4 * record_bytes)
+    device = TorchDevice("torch:0", 10 * record_bytes, torch.device("cpu"))
+    bench = Bench(device, (5, 5))
+    for number in range(300):
+        bench.token([number % 5], [number % 5 if number % 3 else 4])
+    assert bench.cache.num_on_device == 10
+    return bench, device
+
+
+def test_device_experts_hold_no_memory_while_they_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, device = _crowded(monkeypatch)
+    pieces = [StorageWeakRef(each.tensor.untyped_storage()) for each in bench.above._arena._pieces]
+    num_left: list[int] = []
+
+    def count() -> None:
+        num_left.append(sum(not each.expired() for each in pieces))
+
+    monkeypatch.setattr(device, "trim", count)
+    monkeypatch.setattr(bench.above._arena, "_trim", count)
+    bench.cache.resize((NUM_EXPERTS,) * 2, 1 << 30, (3, 2), 5 * TINY_LAYOUT.record_bytes)
+
+    assert num_left == [1, 1], "before the rest of a piece gets room, and in the end"
+    bench.cache.close()
+    device.close()
+
+
+def test_device_experts_that_the_card_refuses_room_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, device = _crowded(monkeypatch)
+
+    def refuse(*arguments: object, **more: object) -> torch.Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("runtime.device.torch_arena.torch.empty", refuse)
+        with pytest.raises(LarderError) as told:
+            bench.cache.resize((NUM_EXPERTS,) * 2, 1 << 30, (3, 2), 5 * TINY_LAYOUT.record_bytes)
+    assert told.value.code is ErrorCode.VRAM_FULL
+    bench.cache.check()
+    assert sum(bench.above.slots_per_layer) == bench.cache.num_on_device == 4
+    assert len(bench.there(1)) + len(bench.there(4)) == 4
+
+    bench.cache.resize((NUM_EXPERTS,) * 2, 1 << 30, (4, 3), 7 * TINY_LAYOUT.record_bytes)
+    for number in range(300):
+        bench.token([number % 5], [number % 5 if number % 3 else 4])
+    bench.cache.check()
+    assert len(bench.there(1)) + len(bench.there(4)) == 7
+    bench.cache.close()
+    device.close()
+
+
+def test_device_experts_that_come_back_after_a_refusal_are_read_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench, device = _crowded(monkeypatch)
+    empty, num_refused = torch.empty, 0
+
+    def refuse_once(*arguments: Any, **more: Any) -> torch.Tensor:
+        nonlocal num_refused
+        num_refused += 1
+        if num_refused == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return empty(*arguments, **more)
+
+    monkeypatch.setattr("runtime.device.torch_arena.torch.empty", refuse_once)
+    bench.cache.resize((NUM_EXPERTS,) * 2, 1 << 30, (3, 2), 5 * TINY_LAYOUT.record_bytes)
+    bench.cache.check()
+    assert num_refused == 2
+    assert sum(bench.above.slots_per_layer) == 5
+    assert len(bench.there(1)) + len(bench.there(4)) == 4
     bench.cache.close()
     device.close()
