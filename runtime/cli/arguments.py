@@ -70,7 +70,7 @@ def build_parser(version: str) -> argparse.ArgumentParser:
     calibrate.add_argument(
         "--tokens", type=_count, default=8192, metavar="N", help="read so many tokens of it"
     )
-    _add_budgets(calibrate)
+    _add_budgets(calibrate, has_card=False)
 
     _add_chat(commands)
     doctor = _add(commands, "doctor", "tell what this PC has, and how each figure was found")
@@ -94,11 +94,12 @@ def _add(
     return parser
 
 
-def _add_budgets(parser: argparse.ArgumentParser) -> None:
+def _add_budgets(parser: argparse.ArgumentParser, *, has_card: bool = True) -> None:
     parser.add_argument("--ram", type=_gib, metavar="GiB", help="RAM budget; otherwise what fits")
-    parser.add_argument(
-        "--vram", type=_gib, metavar="GiB", help="VRAM budget of the first GPU; 0 uses none"
-    )
+    if has_card:
+        parser.add_argument(
+            "--vram", type=_gib, metavar="GiB", help="VRAM budget of the first GPU; 0 uses none"
+        )
     parser.add_argument(
         "--context", type=_count, default=0, metavar="N", help="context in tokens; 0: what fits"
     )

@@ -2,7 +2,6 @@
 
 import argparse
 import signal
-import time
 from pathlib import Path
 
 import msgspec
@@ -21,6 +20,7 @@ from runtime.protocol.messages import ModelPlanned, PreparePhase, PrepareProgres
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.service import engine_loader
 from runtime.service.folders import find_folders
+from runtime.service.local_preparing import Rate
 
 USUAL_TOKENS = 8192
 _CONTEXT_TOKENS = 512
@@ -49,7 +49,6 @@ def calibrate_first(client: Client, options: argparse.Namespace) -> int | None:
         text=options.text,
         tokens=USUAL_TOKENS,
         ram=None,
-        vram=None,
         context=0,
         progress_json=options.progress_json,
     )
@@ -60,16 +59,18 @@ def _calibrated(client: Client, options: argparse.Namespace) -> tuple[Path, Cali
     """Read a text; return where it is kept and what was found, None if it was stopped."""
     cancel = CancelToken()
     options.context = options.context or _CONTEXT_TOKENS
+    # What is looked at passes through the processor's kernels.
+    options.vram = 0
     planned = ask_plans(client, absolute(options.folder), options)
     path = calibration_path(find_folders().data, planned.report)
     line = ProgressLine("reading the text")
-    kept, started_s = 0, time.monotonic()
+    kept, rate = 0, Rate()
 
     def show(done: int, total: int) -> None:
         nonlocal kept
         kept = done
         if getattr(options, "progress_json", False):
-            _tell_reading(done, total, started_s)
+            _tell_reading(done, total, rate.after(done))
         else:
             line.show(done, total)
 
@@ -94,14 +95,13 @@ def _calibrated(client: Client, options: argparse.Namespace) -> tuple[Path, Cali
     return path, found
 
 
-def _tell_reading(done_tokens: int, total_tokens: int, started_s: float) -> None:
+def _tell_reading(done_tokens: int, total_tokens: int, tokens_per_s: float) -> None:
     """Tell another process how far reading is, in one line."""
-    elapsed_s = time.monotonic() - started_s
     event = PrepareProgressed(
         request_id=1,
         done_bytes=done_tokens,
         total_bytes=total_tokens,
-        bytes_per_s=done_tokens / elapsed_s if elapsed_s > 0 else 0.0,
+        bytes_per_s=tokens_per_s,
         phase=PreparePhase.READING_TEXT,
     )
     print(msgspec.json.encode(event).decode(), flush=True)

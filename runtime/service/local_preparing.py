@@ -38,7 +38,7 @@ class LocalPreparer:
         folder = command.output_folder or default_prepared_folder(
             str(self._data_folder), inspection.report, command.expert_format, command.mix_bytes
         )
-        rate = _Rate()
+        rate = Rate()
 
         def report(done_bytes: int, total_bytes: int) -> None:
             progress(done_bytes, total_bytes, rate.after(done_bytes), PreparePhase.WRITING)
@@ -47,7 +47,7 @@ class LocalPreparer:
         try:
             if command.mix_bytes:
                 mix = self._mix(inspection, command.mix_bytes, progress, cancel)
-                rate = _Rate()
+                rate = Rate()
                 expert_format = mix.most_common
             copy = prepare_model(inspection, expert_format, folder, report, cancel, mix)
         except CancelledError as error:
@@ -68,7 +68,7 @@ class LocalPreparer:
         found = read_calibration(calibration_path(self._data_folder, report), report.fingerprint)
         if found is None or not found.is_complete:
             raise LarderError(ErrorCode.NOT_CALIBRATED, folder=report.folder, name=report.name)
-        rate = _Rate()
+        rate = Rate()
 
         def tried(done_bytes: int, total_bytes: int) -> None:
             progress(done_bytes, total_bytes, rate.after(done_bytes), PreparePhase.TRYING_FORMATS)
@@ -76,8 +76,8 @@ class LocalPreparer:
         return measure_formats(inspection, found, tried, cancel).mix(budget_bytes)
 
 
-class _Rate:
-    """Bytes per second since the first report; what was done before it was not done now."""
+class Rate:
+    """Bytes or tokens per second since the first report; what was done before is not counted."""
 
     def __init__(self) -> None:
         self._started_s = time.monotonic()

@@ -13,13 +13,16 @@ from runtime.engine.base import CancelToken
 from runtime.errors import CancelledError, LarderError
 from runtime.generate import calibrating
 from runtime.generate.calibrating import WatchingKernels, calibrate
+from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.inspect.folder import inspect_folder
 from runtime.kernels.matrix import Matrix, Slot
 from runtime.kernels.reference import ReferenceKernels
 from runtime.kernels.tensor_formats import PLAIN_TYPES
 from runtime.prepare.calibration import Calibration, Identity, read_calibration
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import WeightFormat
+from runtime.service import engine_loader
 from runtime.spec.tensors import expert_layout
 from runtime.store.checkpoint import CheckpointStore
 from tests.support.hand_made_plans import exact_plan
@@ -233,3 +236,44 @@ def test_the_command_tells_what_it_learnt(
     text.write_bytes(b"\xff\xfe\xff")
     assert run_program([*arguments, "--text", str(text)]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "file_invalid"
+
+
+def test_a_text_is_read_without_a_card_where_there_is_one(
+    qwen2_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a card computes would not be seen."""
+    profile = tmp_path / "machine.json"
+    profile.write_text(json.dumps({"devices": [{"total_gib": 1, "link_gb_per_s": 10}]}))
+    monkeypatch.setenv(MACHINE_VARIABLE, str(profile))
+    monkeypatch.setenv("LARDER_HOME", str(tmp_path))
+    devices: list[str] = []
+
+    def note(plan: PlacementPlan, *arguments: Any) -> Calibration:
+        devices.append(plan.device)
+        return calibrate(plan, *arguments)
+
+    monkeypatch.setattr(engine_loader, "calibrate", note)
+    assert run_program(["calibrate", str(qwen2_folder), "--tokens", "64", "--json"]) == 0
+    assert devices == ["cpu"]
+
+
+def test_what_was_read_before_counts_for_no_rate(
+    qwen2_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("LARDER_HOME", str(tmp_path))
+    monkeypatch.setattr("runtime.cli.calibrating.USUAL_TOKENS", 64)
+    text = tmp_path / "text.txt"
+    text.write_text(_TEXT, encoding="utf-8")
+    arguments = ["prepare", str(qwen2_folder), "--mix", "0.000001", "--progress-json"]
+    rates = []
+    for _ in range(2):
+        run_program([*arguments, "--text", str(text)])
+        events = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+        rates.append(
+            [each["bytes_per_s"] for each in events if each.get("phase") == "reading_text"]
+        )
+    assert rates[0][-1] > 0
+    assert rates[1] == [0.0]
