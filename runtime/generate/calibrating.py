@@ -17,7 +17,7 @@ from runtime.generate.trials import Trials, TryingKernels
 from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, Kernels
 from runtime.kernels.composition import gated, glu, matrices_of
 from runtime.kernels.dispatch import choose_kernels
-from runtime.kernels.matrix import Matrix, Slot
+from runtime.kernels.matrix import CPU, Matrix, Slot
 from runtime.prepare.calibration import (
     BLOCK_ENDS,
     Calibration,
@@ -213,8 +213,10 @@ def calibrate(
     """Read a text with the published model of a plan, try groups, keep what was found in a file.
 
     What was begun and cut off goes on; what was finished with the same text is returned at once.
-    Raises ``CancelledError`` after keeping what was done, or ``LarderError``.
+    The plan uses no device: what it computes there would not be seen. Raises ``CancelledError``
+    after keeping what was done, or ``LarderError``.
     """
+    assert plan.device == CPU, "only the processor's kernels are watched"
     trying = TryingKernels(choose_kernels())
     kernels = WatchingKernels(cast("Kernels", trying))
     tools = Tools.alone(cast("Kernels", kernels))
@@ -234,16 +236,19 @@ def calibrate(
         kernels.watch(found, parts.spec, parts.home.matrices())
 
         def enter(layer: int) -> None:
-            kernels.enter(layer)
+            cancel.check()
             trying.layer = layer
 
         trials = Trials(parts, trying, found, ids, enter)
         total = len(ids) + trials.num_tokens * len(trials.groups)
-        work = Work(found, path, lambda done: progress(done, total), cancel)
+
+        def tell(done: int) -> None:
+            progress(done + trials.num_tokens * trials.num_done, total)
+
+        work = Work(found, path, tell, cancel)
         _read(parts, kernels, ids, work)
         kernels.found = None
         _try_groups(trials, work)
-        progress(total, total)
         return found
     finally:
         parts.close()
@@ -256,6 +261,7 @@ class Work:
     found: Calibration
     path: Path
     progress: Callable[[int], None]
+    """Called with tokens read, when they are and when groups were tried."""
     cancel: CancelToken
 
     def keep(self) -> None:
@@ -290,11 +296,9 @@ def _try_groups(trials: Trials, work: Work) -> None:
     """Try what was not tried yet, and keep each result."""
     if work.found.is_tried:
         return
-    work.cancel.check()
-    for done in trials.run():
+    for _ in trials.run():
         work.keep()
-        work.progress(work.found.num_tokens + trials.num_tokens * done)
-        work.cancel.check()
+        work.progress(work.found.num_tokens)
     work.keep()
 
 

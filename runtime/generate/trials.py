@@ -69,7 +69,7 @@ class Trial:
 class TryingKernels:
     """Other kernels, which are given some matrices rounded while there is a trial.
 
-    At most one dense matrix and the experts of one call lie in memory rounded.
+    At most one dense matrix and one expert lie in memory rounded.
 
     Threads: one caller at a time.
     """
@@ -92,6 +92,7 @@ class TryingKernels:
         trial, name = self._rounding(matrix)
         if trial is not None:
             if self._last is None or self._last[0] is not trial or self._last[1] != name:
+                self._last = None
                 self._last = trial, name, _rounded(matrix, trial, name)
             matrix = self._last[2]
         return self._kernels.linear(x, matrix, bias)
@@ -116,20 +117,19 @@ class TryingKernels:
         style: ExpertStyle = PLAIN_STYLE,
     ) -> None:
         """Add the results of the experts, or of what they are rounded to."""
-        trial = self.trial
-        if trial is not None and trial.takes(ExpertId(self.layer, 0)):
-            wanted = expert_layout(
-                trial.format, trial.importance.spec.hidden_size, trial.importance.spec.expert_width
-            )
-            chosen = set(np.unique(ids.numpy()).tolist())
-            with _pool() as pool:
-                experts = [
-                    (number, _rounded_expert(pool, slot, layout, wanted, trial, number, self.layer))
-                    for number, slot in experts
-                    if number in chosen
-                ]
-            layout = wanted
-        self._kernels.experts(x, layout, experts, ids, weights, out, style)
+        trial, layer = self.trial, self.layer
+        if trial is None or not trial.takes(ExpertId(layer, 0)):
+            self._kernels.experts(x, layout, experts, ids, weights, out, style)
+            return
+        spec = trial.importance.spec
+        wanted = expert_layout(trial.format, spec.hidden_size, spec.expert_width)
+        chosen = set(np.unique(ids.numpy()).tolist())
+        with _pool() as pool:
+            for number, slot in experts:
+                if number not in chosen:
+                    continue
+                rounded = _rounded_expert(pool, slot, layout, wanted, trial, number, layer)
+                self._kernels.experts(x, wanted, [(number, rounded)], ids, weights, out, style)
 
     def _rounding(self, matrix: Matrix) -> tuple[Trial | None, str]:
         """Return the trial in which a dense matrix is rounded, and the matrix' name."""
@@ -147,13 +147,15 @@ def _rounded(matrix: Matrix, trial: Trial, name: str) -> Matrix:
     source = MatrixLayout(matrix.format, matrix.rows, matrix.columns, 0, len(matrix.data))
     num_bytes = matrix_bytes(trial.format, matrix.rows, matrix.columns)
     layout = MatrixLayout(trial.format, matrix.rows, matrix.columns, 0, num_bytes)
-    chunks = matrix_chunks(source, trial.format)
+    chunks = list(matrix_chunks(source, trial.format))
     convert = functools.partial(
         convert_rows, np.asarray(matrix.data), importance=trial.importance.of_dense(name)
     )
+    data = _room(num_bytes)
     with _pool() as pool:
-        packed = list(pool.map(convert, chunks))
-    return Matrix.from_buffer(layout, _aligned(np.concatenate(packed)))
+        for chunk, packed in zip(chunks, pool.map(convert, chunks), strict=True):
+            data[chunk.begin_bytes : chunk.begin_bytes + len(packed)] = packed
+    return Matrix.from_buffer(layout, data)
 
 
 def _rounded_expert(
@@ -166,7 +168,7 @@ def _rounded_expert(
     layer: int,
 ) -> Slot:
     """Return a slot with an expert as a copy would have it."""
-    record = _aligned(np.zeros(wanted.record_bytes, np.uint8))
+    record = _room(wanted.record_bytes)
     source = slot.bytes().numpy()
     expert = ExpertId(layer, number)
     chunks = list(chunks_of(layout, wanted))
@@ -180,11 +182,9 @@ def _rounded_expert(
     return Slot.from_buffer(record)
 
 
-def _aligned(data: Bytes) -> Bytes:
-    """Return bytes where kernels want them to begin."""
-    tensor = torch.empty(len(data), dtype=torch.uint8)
-    tensor.numpy()[:] = data
-    return tensor.numpy()
+def _room(num_bytes: int) -> Bytes:
+    """Return zeros that begin where kernels want bytes to begin."""
+    return torch.zeros(num_bytes, dtype=torch.uint8).numpy()
 
 
 class Trials:
@@ -198,6 +198,7 @@ class Trials:
         ids: Sequence[int],
         enter: Callable[[int], None],
     ) -> None:
+        """``enter`` is called with the layer that comes next; what it raises ends a trial."""
         self._parts = parts
         self._kernels = kernels
         self._found = found
@@ -219,10 +220,14 @@ class Trials:
         """Tokens that are read for one trial, and once for all as published."""
         return len(self._ids)
 
-    def run(self) -> Iterator[int]:
-        """Try what was not tried yet; yield how many groups are done after each."""
+    @property
+    def num_done(self) -> int:
+        """Groups that were tried."""
+        return sum(group in self._found.trials for group in self.groups)
+
+    def run(self) -> Iterator[None]:
+        """Try what was not tried yet; yield after each group."""
         missing = [group for group in self.groups if group not in self._found.trials]
-        done = len(self.groups) - len(missing)
         if missing:
             exact = self._hidden()
         entries, matrices = self._parts.store.dense_tensors, self._parts.home.matrices()
@@ -233,8 +238,7 @@ class Trials:
         }
         for group in missing:
             self._found.trials[group] = self._tried(group, exact, names)
-            done += 1
-            yield done
+            yield
         self._found.is_tried = True
 
     def _tried(self, group: str, exact: torch.Tensor, names: Mapping[int, str]) -> float:

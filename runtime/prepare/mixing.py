@@ -13,7 +13,7 @@ from runtime.prepare.calibration import BLOCK_ENDS, Calibration, Floats
 from runtime.prepare.importance import CalibratedImportance
 from runtime.prepare.progress import Progress, ProgressReport, Stopper
 from runtime.prepare.quantise import error_of, plain_rows
-from runtime.prepare.sensitivity import EVERYTHING, Name, is_mixed, layer_of, weighed
+from runtime.prepare.sensitivity import Name, is_mixed, layer_of, unavoidable, weighed
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
 from runtime.spec.footprint import dense_tensor_bytes
@@ -93,7 +93,7 @@ def measure_formats(
         dense_tensor_bytes(entry) for name, entry in inspection.tensors.items() if name not in named
     )
     known = weighed(parts, spec, found.trials)
-    return Measured(known, fixed, importance, found.trials.get(EVERYTHING, 0.0))
+    return Measured(known, fixed, importance, unavoidable(found.trials))
 
 
 def _mix_of(formats: Mapping[Name, WeightFormat], importance: Importance | None) -> Mix:

@@ -95,6 +95,12 @@ def weighed(
     return [_times(part, known.get(group_of(part.name, spec), usual)) for part in parts]
 
 
+def unavoidable(trials: Mapping[str, float]) -> float:
+    """Return what even the smallest change brings; 0 where no trial has told it."""
+    found = trials.get(EVERYTHING, 0.0)
+    return found if math.isfinite(found) else 0.0
+
+
 def _error_in(part: Part[Any], wanted: WeightFormat) -> float:
     return next(one.error for one in part.choices if one.format is wanted)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,9 +14,10 @@ from runtime.errors import CancelledError
 from runtime.generate import calibrating
 from runtime.generate.calibrating import calibrate
 from runtime.generate.loading import LoadedParts, Tools, load_parts
-from runtime.generate.trials import NUM_PIECES, PIECE_TOKENS, pieces_of
+from runtime.generate.trials import NUM_PIECES, PIECE_TOKENS, TryingKernels, pieces_of
 from runtime.inspect.folder import inspect_folder
 from runtime.kernels.dispatch import choose_kernels
+from runtime.kernels.reference import ReferenceKernels
 from runtime.prepare.calibration import Calibration, read_calibration, write_calibration
 from runtime.prepare.mixing import measure_formats
 from runtime.prepare.prepare import NeverStops, prepare_model
@@ -23,7 +25,7 @@ from runtime.prepare.sensitivity import EVERYTHING, FINEST_FORMAT, group_of
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Budgets, WeightFormat
 from runtime.spec.mix import Mix
-from runtime.spec.tensors import ExpertId
+from runtime.spec.tensors import ExpertId, ExpertLayout
 from tests.support.hand_made_plans import exact_plan
 from tests.support.mixed_gguf import write_mixed
 
@@ -164,3 +166,55 @@ def test_trials_read_pieces_of_the_whole_text() -> None:
     assert (ids[0], ids[-1]) == (0, 8191)
     assert (np.diff(ids) >= 1).all()
     assert len(ids) >= calibrating.MIN_TOKENS
+
+
+def test_a_trial_ends_at_the_next_layer_when_it_is_cancelled(
+    qwen2_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, path = exact_plan(qwen2_folder, context_tokens=192), tmp_path / "kept.npz"
+    cancel, layers, experts = CancelToken(), [], TryingKernels.experts
+
+    def counted(self: TryingKernels, *arguments: Any) -> None:
+        if self.trial is not None:
+            layers.append(self.layer)
+            cancel.cancel()
+        experts(self, *arguments)
+
+    monkeypatch.setattr(TryingKernels, "experts", counted)
+    with pytest.raises(CancelledError):
+        calibrate(plan, _TEXT, _TOKENS, path, lambda *_: None, cancel)
+    assert len(set(layers)) == 1
+    kept = read_calibration(path, plan.model_fingerprint)
+    assert kept is not None
+    assert (kept.is_read, kept.trials) == (True, {})
+
+
+def test_one_expert_at_a_time_lies_in_memory_rounded(
+    qwen2_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together: list[int] = []
+
+    class Counting(ReferenceKernels):
+        def experts(self, x: torch.Tensor, layout: ExpertLayout, *arguments: Any) -> None:
+            if WeightFormat.Q2_G16 in layout.formats:
+                together.append(len(arguments[0]))
+            super().experts(x, layout, *arguments)
+
+    monkeypatch.setattr(calibrating, "choose_kernels", Counting)
+    _read(qwen2_folder, tmp_path / "kept.npz")
+    assert set(together) == {1}
+
+
+def test_progress_of_trials_that_go_on_begins_where_they_were(
+    qwen2_folder: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "kept.npz"
+    whole = _read(qwen2_folder, path)
+    plan = exact_plan(qwen2_folder, context_tokens=192)
+    left = list(whole.trials)[-2:]
+    kept = {group: kl for group, kl in whole.trials.items() if group not in left}
+    write_calibration(path, dataclasses.replace(whole, trials=kept, is_tried=False))
+    seen: list[tuple[int, int]] = []
+    calibrate(plan, _TEXT, _TOKENS, path, lambda *each: seen.append(each), CancelToken())
+    total = _TOKENS * (1 + len(whole.trials))
+    assert seen == [(total - back * _TOKENS, total) for back in (2, 1, 0)]

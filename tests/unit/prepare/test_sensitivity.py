@@ -3,7 +3,15 @@
 import pytest
 
 from runtime.plan.mix import Choice, Part
-from runtime.prepare.sensitivity import NUM_BANDS, group_of, groups_of, is_mixable, weighed
+from runtime.prepare.sensitivity import (
+    EVERYTHING,
+    NUM_BANDS,
+    group_of,
+    groups_of,
+    is_mixable,
+    unavoidable,
+    weighed,
+)
 from runtime.protocol.values import WeightFormat
 from runtime.spec.mix import MIX_FORMATS
 from runtime.spec.tensors import ExpertId, TensorEntry
@@ -80,3 +88,8 @@ def test_errors_become_parts_of_what_answers_changed_by() -> None:
 def test_a_trial_that_shows_nothing_changes_nothing(kl: float) -> None:
     parts = [_part(ExpertId(1, 0), 3.0)]
     assert [_first(part) for part in weighed(parts, _SPEC, {"experts, 1": kl})] == [3.0]
+
+
+def test_what_is_unavoidable_is_nothing_where_no_trial_has_told_it() -> None:
+    assert unavoidable({EVERYTHING: 0.03}) == 0.03
+    assert unavoidable({}) == unavoidable({EVERYTHING: float("nan")}) == 0.0
