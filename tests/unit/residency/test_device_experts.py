@@ -10,6 +10,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from runtime.device.base import Device
 from runtime.device.simulated import SimulatedDevice
+from runtime.device.torch_arena import TorchArena
 from runtime.device.torch_device import TorchDevice
 from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
@@ -163,14 +164,16 @@ def _crowded(monkeypatch: pytest.MonkeyPatch) -> tuple[Bench, TorchDevice]:
 
 def test_device_experts_hold_no_memory_while_they_move(monkeypatch: pytest.MonkeyPatch) -> None:
     bench, device = _crowded(monkeypatch)
-    pieces = [StorageWeakRef(each.tensor.untyped_storage()) for each in bench.above._arena._pieces]
+    arena = bench.above._arena
+    assert isinstance(arena, TorchArena)
+    pieces = [StorageWeakRef(each.tensor.untyped_storage()) for each in arena._pieces]
     num_left: list[int] = []
 
     def count() -> None:
         num_left.append(sum(not each.expired() for each in pieces))
 
     monkeypatch.setattr(device, "trim", count)
-    monkeypatch.setattr(bench.above._arena, "_trim", count)
+    monkeypatch.setattr(arena, "_trim", count)
     bench.cache.resize((NUM_EXPERTS,) * 2, 1 << 30, (3, 2), 5 * TINY_LAYOUT.record_bytes)
 
     assert num_left == [1, 1], "before the rest of a piece gets room, and in the end"
