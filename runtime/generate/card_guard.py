@@ -1,6 +1,7 @@
 """A card that has no memory left, or does not answer any more, while a model is loaded."""
 
 import logging
+import traceback
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -81,6 +82,8 @@ class CardGuard:
             if fault is None:
                 raise
             is_full = fault.code is ErrorCode.VRAM_FULL and self._may_step_down
+            # What failed had looked slots up, and a slot that is held keeps its memory.
+            traceback.clear_frames(error.__traceback__)
             if not is_full or not self._step_down():
                 raise fault from error
             self._may_step_down = False

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from runtime.device.base import Device
 from runtime.device.faults import fault_of
@@ -18,6 +19,7 @@ from runtime.generate.card_guard import CROWDED_BYTES, FULL_BYTES, LOOK_TOKENS, 
 from runtime.generate.engine import TieredEngine
 from runtime.generate.plan_terms import fewer_in_vram
 from runtime.kernels.reference import ReferenceKernels
+from runtime.kernels.tiered import TieredKernels
 from runtime.policy.spill import WINDOW_STEPS
 from runtime.protocol.errors import ErrorCode, Severity
 from runtime.protocol.model import TierShare
@@ -130,6 +132,40 @@ def test_full_card_gives_experts_back_once_and_answers_the_same(
     assert share.num_experts == sum(plan.vram_slots_per_layer)
     assert share.bytes == plan.vram_parts[MemoryPart.EXPERTS]
     parts.experts.check()
+
+
+@pytest.mark.expects_log("runtime.generate.card_guard", "WARNING")
+def test_step_that_failed_holds_no_memory_of_experts_that_gave_way(
+    faults: Faults, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Each slot is a piece; the failed step had looked some up."""
+    monkeypatch.setattr("runtime.device.torch_arena.PIECE_BYTES", 1)
+    engine: TieredEngine = request.getfixturevalue("engine")
+    parts = engine._parts
+    assert parts is not None
+    device, above = parts.device, parts.experts._above
+    assert device is not None
+    assert above is not None
+    answer(engine, QUESTION)
+    assert above.num_resident > 0
+    slots = [StorageWeakRef(slot.bytes().untyped_storage()) for slot in above.slots.values()]
+    num_held: list[int] = []
+    compute = TieredKernels.experts
+
+    def fail(self: TieredKernels, *arguments: Any) -> None:
+        monkeypatch.setattr(TieredKernels, "experts", compute)
+        held = [slot for _, slot in arguments[2]]
+        assert any(slot.device == CARD for slot in held)
+        raise full()
+
+    def count() -> None:
+        num_held.append(sum(not each.expired() for each in slots))
+
+    monkeypatch.setattr(device, "trim", count)
+    monkeypatch.setattr(TieredKernels, "experts", fail)
+    parts.kv.truncate(0)
+    answer(engine, QUESTION)
+    assert num_held[0] == len(above.slots) < len(slots)
 
 
 @pytest.mark.expects_log("runtime.generate.card_guard", "WARNING")
