@@ -41,9 +41,10 @@ def layer_of(name: str) -> int | None:
 
 
 def is_mixable(entry: TensorEntry) -> bool:
-    """Whether a dense tensor is a matrix that could be rounded."""
-    is_plain_matrix = len(entry.shape) == 2 and entry.format in PLAIN_FORMATS
-    return is_plain_matrix and not _ROUTERS.search(entry.name)
+    """Whether a dense tensor is a matrix that could be rounded; a table of biases is none."""
+    is_plain_table = len(entry.shape) == 2 and entry.format in PLAIN_FORMATS
+    is_bias = entry.name.endswith("bias")
+    return is_plain_table and not is_bias and not _ROUTERS.search(entry.name)
 
 
 def is_mixed(entry: TensorEntry, found: Calibration) -> bool:

@@ -48,6 +48,7 @@ def test_where_attention_looks_is_tried_apart_from_what_it_finds() -> None:
         (_dense(0, "input_layernorm"), (8,), WeightFormat.BF16, False),
         (_dense(0, "mlp.gate"), (8, 8), WeightFormat.BF16, False),
         (_dense(0, "mlp.gate_proj"), (8, 8), WeightFormat.BF16, True),
+        ("model.layers.0.mlp.experts.down_proj_bias", (8, 8), WeightFormat.BF16, False),
     ],
 )
 def test_matrices_of_plain_numbers_that_route_nothing_can_be_rounded(
