@@ -79,7 +79,11 @@ def read_small(path: Path, max_bytes: int) -> bytes:
             size_bytes = os.fstat(file.fileno()).st_size
             if size_bytes > max_bytes:
                 raise unusable(path, f"it has {size_bytes} bytes, at most {max_bytes} are read")
-            return file.read(max_bytes)
+            # Room is made for all that is asked for, however little there is.
+            data = file.read(min(size_bytes + 1, max_bytes))
+            if len(data) > size_bytes:
+                data += file.read(max_bytes - len(data))
+            return data
         except OSError as cause:
             raise unreadable(path, cause) from cause
 

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import tracemalloc
 from pathlib import Path
 from typing import Self
 
@@ -68,6 +69,27 @@ def test_open_regular_with_impossible_name_is_translated() -> None:
     with pytest.raises(LarderError) as caught:
         open_regular(Path("a\0b"))
     assert caught.value.code is ErrorCode.FILE_UNREADABLE
+
+
+def test_read_small_makes_room_for_what_is_there_alone(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+    tracemalloc.start()
+    try:
+        assert read_small(tmp_path / "a", 64_000_000) == b"12345"
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 1_000_000
+
+
+def test_read_small_takes_what_a_file_has_grown_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_bytes(b"12345678")
+    told = (tmp_path / "a").stat()
+    monkeypatch.setattr(os, "fstat", lambda _: os.stat_result([*told[:6], 2, *told[7:]]))
+    assert read_small(tmp_path / "a", 100) == b"12345678"
+    assert read_small(tmp_path / "a", 7) == b"1234567"
 
 
 def test_read_small_refuses_a_file_above_its_limit(tmp_path: Path) -> None:
