@@ -25,6 +25,7 @@ from runtime.hardware.memory import host_memory, read_memory
 from runtime.hardware.system_files import SystemFiles
 from runtime.inspect.folder import inspect_folder
 from runtime.kernels.base import Kernels
+from runtime.memory.heap import give_back_freed
 from runtime.memory.ledger import Ledger
 from runtime.models.decoder import Decoder
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES, PolicyKind
@@ -172,6 +173,7 @@ def load_parts(
         drive_bytes = DriveBytes(store, plan.store_folder)
         tally = _tally_of(store, plan, spec)
         shape = shape_of(plan, spec)
+        give_back_freed()
         base_bytes = tools.probe()
         ledger = _open_ledger(plan)
         device = device_of(plan)

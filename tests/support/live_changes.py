@@ -30,7 +30,7 @@ from tests.support.resident_watch import ResidentWatch
 
 CONTEXT_TOKENS = 512
 _RAM_SLOTS = (32, 6, 20, 12, 28)
-_PLACES_ON_CARD = ((12, 4), (6, 8), (10, 0), (8, 2), (6, 6))
+_PLACES_ON_CARD = ((20, 4), (12, 8), (18, 0), (16, 2), (12, 6))
 _CHANGES_PER_MOVE = 24
 
 
