@@ -37,6 +37,7 @@ _KINDS = {
 
 _PHASES = {
     PreparePhase.READING_TEXT: ProgressKind.READ_TEXT,
+    PreparePhase.TRYING_PARTS: ProgressKind.TRY_PARTS,
     PreparePhase.TRYING_FORMATS: ProgressKind.TRY_FORMATS,
     PreparePhase.WRITING: ProgressKind.PREPARE,
 }

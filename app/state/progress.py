@@ -9,6 +9,8 @@ class ProgressKind(enum.Enum):
 
     READ_TEXT = "read_text"
     """Amounts are tokens."""
+    TRY_PARTS = "try_parts"
+    """Amounts are groups of matrices."""
     TRY_FORMATS = "try_formats"
     PREPARE = "prepare"
     START = "start"

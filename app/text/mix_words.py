@@ -11,9 +11,10 @@ class MixWords:
 
     TITLE = Word("A copy of mixed bits")
     EXPLAINED = Word(
-        "A text is read with the model to learn which experts and matrices count; they get more "
-        "bits, the others fewer, so that all weights take the size you choose. Reading takes some "
-        "minutes, can be stopped at any moment and goes on where it was."
+        "A text is read with the model, and parts are rounded one by one, to learn which experts "
+        "and matrices count; they get more bits, the others fewer, so that all weights take the "
+        "size you choose. How long that takes depends on the model and this PC: the time left is "
+        "shown once it is known. It can be stopped at any moment and goes on where it was."
     )
     SIZE = Word("All weights in")
     TEXT = Word("Text that is read")
@@ -22,6 +23,7 @@ class MixWords:
     FILES = Word("Texts (*.txt *.md);;All files (*)")
     ORDER = Word("Write the mix and start")
     READING_TEXT = Word("Reading the text")
+    TRYING_PARTS = Word("Trying which parts answers depend on")
     TRYING_FORMATS = Word("Trying how many bits each part needs")
 
 
@@ -31,8 +33,16 @@ def bits_of(bits: float) -> str:
 
 
 def tokens_read(done: int, total: int, seconds_left: float | None) -> str:
-    """For example ``1,204 of 8,192 tokens · 2 min 10 s left``."""
+    """For example ``1,204 of 8,192 tokens · 2 min 10 s left for reading``."""
     parts = [tr("{used} of {total} tokens").format(used=count(done), total=count(total))]
-    if seconds_left is not None:
+    if seconds_left:
+        parts.append(tr("{time} left for reading").format(time=duration(seconds_left)))
+    return DOT.join(parts)
+
+
+def parts_tried(done: int, total: int, seconds_left: float | None) -> str:
+    """For example ``5 of 18 parts · 3 min left``."""
+    parts = [tr("{used} of {total} parts").format(used=count(done), total=count(total))]
+    if seconds_left:
         parts.append(tr("{time} left").format(time=duration(seconds_left)))
     return DOT.join(parts)

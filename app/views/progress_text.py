@@ -12,18 +12,18 @@ def progress_name(progress: Progress | None) -> str:
         return ModelWords.LOADING_START
     names = {
         ProgressKind.READ_TEXT: MixWords.READING_TEXT,
+        ProgressKind.TRY_PARTS: MixWords.TRYING_PARTS,
         ProgressKind.TRY_FORMATS: MixWords.TRYING_FORMATS,
         ProgressKind.PREPARE: ModelWords.PREPARING,
         ProgressKind.START: ModelWords.LOADING_START,
         ProgressKind.DENSE: ModelWords.LOADING_DENSE,
         ProgressKind.EXPERTS: ModelWords.LOADING_EXPERTS,
     }
+    done, total, left_s = progress.done_bytes, progress.total_bytes, progress.seconds_left
     if progress.kind is ProgressKind.READ_TEXT:
-        line = mix_words.tokens_read(
-            progress.done_bytes, progress.total_bytes, progress.seconds_left
-        )
-        return phrases.DOT.join((MixWords.READING_TEXT, line))
-    line = phrases.progress_line(
-        progress.done_bytes, progress.total_bytes, progress.bytes_per_s, progress.seconds_left
-    )
+        line = mix_words.tokens_read(done, total, left_s)
+    elif progress.kind is ProgressKind.TRY_PARTS:
+        line = mix_words.parts_tried(done, total, left_s)
+    else:
+        line = phrases.progress_line(done, total, progress.bytes_per_s, left_s)
     return phrases.DOT.join(part for part in (names[progress.kind], line) if part)

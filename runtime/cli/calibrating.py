@@ -10,17 +10,21 @@ from runtime.cli.client import Client, CommandFailedError
 from runtime.cli.failure import print_json
 from runtime.cli.models import EXIT_CANCELLED, absolute, ask_plans, ask_report
 from runtime.cli.output import tell
-from runtime.cli.screen import ProgressLine, print_rows, safe_text
+from runtime.cli.screen import ProgressLine, duration_text, print_rows, safe_text
 from runtime.engine.base import CancelToken
 from runtime.errors import CancelledError, LarderError, report_of
-from runtime.prepare.calibration import Calibration, calibration_path, read_calibration
+from runtime.prepare.calibration import (
+    Calibration,
+    CalibrationStep,
+    calibration_path,
+    read_calibration,
+)
 from runtime.prepare.calibration_text import read_text
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import ModelPlanned, PreparePhase, PrepareProgressed
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.service import engine_loader
 from runtime.service.folders import find_folders
-from runtime.service.local_preparing import Rate
 
 USUAL_TOKENS = 8192
 _CONTEXT_TOKENS = 512
@@ -63,16 +67,16 @@ def _calibrated(client: Client, options: argparse.Namespace) -> tuple[Path, Cali
     options.vram = 0
     planned = ask_plans(client, absolute(options.folder), options)
     path = calibration_path(find_folders().data, planned.report)
-    line = ProgressLine("reading the text")
-    kept, rate = 0, Rate()
+    step, line = CalibrationStep(PreparePhase.READING_TEXT, 0, 0, 0.0), ProgressLine()
+    is_json = getattr(options, "progress_json", False)
 
-    def show(done: int, total: int) -> None:
-        nonlocal kept
-        kept = done
-        if getattr(options, "progress_json", False):
-            _tell_reading(done, total, rate.after(done))
+    def show(latest: CalibrationStep) -> None:
+        nonlocal step
+        step = latest
+        if is_json:
+            _tell_step(step)
         else:
-            line.show(done, total)
+            line.write(_step_text(step))
 
     before = {
         wish: signal.signal(wish, lambda *_: cancel.cancel())
@@ -84,7 +88,7 @@ def _calibrated(client: Client, options: argparse.Namespace) -> tuple[Path, Cali
         found = engine_loader.calibrate(plan, text, options.tokens, path, show, cancel)
     except CancelledError:
         line.clear()
-        tell(f"larderctl: stopped; {kept} tokens are kept and not read again")
+        tell(f"larderctl: stopped; {_kept_text(step)}")
         return None
     except LarderError as error:
         raise CommandFailedError(report_of(error)) from error
@@ -95,16 +99,35 @@ def _calibrated(client: Client, options: argparse.Namespace) -> tuple[Path, Cali
     return path, found
 
 
-def _tell_reading(done_tokens: int, total_tokens: int, tokens_per_s: float) -> None:
-    """Tell another process how far reading is, in one line."""
+def _tell_step(step: CalibrationStep) -> None:
+    """Tell another process how far the calibration is, in one line."""
     event = PrepareProgressed(
         request_id=1,
-        done_bytes=done_tokens,
-        total_bytes=total_tokens,
-        bytes_per_s=tokens_per_s,
-        phase=PreparePhase.READING_TEXT,
+        done_bytes=step.done,
+        total_bytes=step.total,
+        bytes_per_s=step.per_s,
+        phase=step.phase,
     )
     print(msgspec.json.encode(event).decode(), flush=True)
+
+
+def _step_text(step: CalibrationStep) -> str:
+    """Return for example ``reading the text: 512 of 8192 tokens, 2 min 10 s left for reading``."""
+    is_read = step.phase is PreparePhase.READING_TEXT
+    text = "reading the text" if is_read else "trying which parts answers depend on"
+    unit = "tokens" if is_read else "parts"
+    left_s = step.seconds_left
+    left = f", {duration_text(left_s)} left{' for reading' * is_read}" if left_s else ""
+    return f"{text}: {step.done} of {step.total} {unit}{left}"
+
+
+def _kept_text(step: CalibrationStep) -> str:
+    """Return what of work that was cut off is not done again."""
+    if not step.total:
+        return "what was done before is kept"
+    if step.phase is PreparePhase.READING_TEXT:
+        return f"{step.done} tokens are kept and not read again"
+    return f"the text that was read and {step.done} of {step.total} trials are kept"
 
 
 def _plan_of(planned: ModelPlanned) -> PlacementPlan:

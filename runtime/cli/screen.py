@@ -46,6 +46,14 @@ def count_text(count: int) -> str:
     return f"{count / 1e6:.1f} M" if count >= 1_000_000 else str(count)
 
 
+def duration_text(seconds: float) -> str:
+    """Return a time as people say it, for example ``2 min 10 s``."""
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes >= 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
 def print_rows(rows: Iterable[tuple[str, ...]], indent: str = "") -> None:
     """Print rows in columns as wide as their widest cell; empty cells at the end are left out."""
     table = [[safe_text(cell).replace("\n", " ") for cell in row] for row in rows]
@@ -74,24 +82,24 @@ def use_forgiving_streams() -> None:
 class ProgressLine:
     """One line on the error stream that is written over; nothing if nobody looks at it."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str = "") -> None:
         self._label = label
         self._is_shown = sys.stderr.isatty()
         self._width = 0
 
     def show(self, done: int, total: int, unit: str = "") -> None:
         """Show how much is done."""
-        if not self._is_shown:
-            return
         share = 100 * done // total if total else 100
-        self._write(f"{self._label} {share} %{unit}")
+        self.write(f"{self._label} {share} %{unit}")
 
     def tell(self) -> None:
         """Show the label alone, for work of unknown length."""
-        if self._is_shown:
-            self._write(self._label)
+        self.write(self._label)
 
-    def _write(self, text: str) -> None:
+    def write(self, text: str) -> None:
+        """Show a text in the place of the one before."""
+        if not self._is_shown:
+            return
         self._width = max(self._width, len(text))
         sys.stderr.write(f"\r{text.ljust(self._width)}")
         sys.stderr.flush()

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -21,11 +21,14 @@ from runtime.kernels.matrix import CPU, Matrix, Slot
 from runtime.prepare.calibration import (
     BLOCK_ENDS,
     Calibration,
+    CalibrationReport,
+    CalibrationStep,
     Identity,
     read_calibration,
     write_calibration,
 )
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.messages import PreparePhase
 from runtime.protocol.plan import PlacementPlan
 from runtime.spec.blocks import SILU, Activation
 from runtime.spec.model import ModelSpec
@@ -38,8 +41,8 @@ KEEP_EVERY_S = 15.0
 """At most so much of the work is lost when it is cut off."""
 OUTPUT_ROWS = 32
 """Rows of a segment that are put through the output matrix."""
-TokensDone = Callable[[int, int], None]
-"""Called with tokens read and all tokens, those that are read again for trials too."""
+TELL_EVERY_S = 1.0
+"""How often the time that is left of a trial is told."""
 
 
 class _Added(NamedTuple):
@@ -207,7 +210,7 @@ def calibrate(
     text: str,
     max_tokens: int,
     path: Path,
-    progress: TokensDone,
+    report: CalibrationReport,
     cancel: CancelToken,
 ) -> Calibration:
     """Read a text with the published model of a plan, try groups, keep what was found in a file.
@@ -232,24 +235,13 @@ def calibrate(
                 expected=f"at least {MIN_TOKENS} tokens",
             )
         identity = _identity_of(plan.model_fingerprint, ids)
-        found = _begun(path, identity) or _nothing(identity, parts.spec)
-        kernels.watch(found, parts.spec, parts.home.matrices())
-
-        def enter(layer: int) -> None:
-            cancel.check()
-            trying.layer = layer
-
-        trials = Trials(parts, trying, found, ids, enter)
-        total = len(ids) + trials.num_tokens * len(trials.groups)
-
-        def tell(done: int) -> None:
-            progress(done + trials.num_tokens * trials.num_done, total)
-
-        work = Work(found, path, tell, cancel)
+        work = Work(_begun(path, identity) or _nothing(identity, parts.spec), path, report, cancel)
+        kernels.watch(work.found, parts.spec, parts.home.matrices())
         _read(parts, kernels, ids, work)
         kernels.found = None
-        _try_groups(trials, work)
-        return found
+        if not work.found.is_tried:
+            _try_groups(parts, trying, ids, work)
+        return work.found
     finally:
         parts.close()
 
@@ -260,13 +252,17 @@ class Work:
 
     found: Calibration
     path: Path
-    progress: Callable[[int], None]
-    """Called with tokens read, when they are and when groups were tried."""
+    report: CalibrationReport
     cancel: CancelToken
 
     def keep(self) -> None:
         """Write what was found so far."""
         write_calibration(self.path, self.found)
+
+    def tell_read(self, per_s: float) -> None:
+        """Tell how much of the text was read."""
+        done, total = self.found.num_tokens, self.found.identity.total_tokens
+        self.report(CalibrationStep(PreparePhase.READING_TEXT, done, total, per_s))
 
 
 def _read(parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int], work: Work) -> None:
@@ -274,9 +270,10 @@ def _read(parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int], work
 
     Of a segment that a drive broke off the sums hold a part: then what was kept before it counts.
     """
-    found, kept_s = work.found, time.monotonic()
+    found, begun_s = work.found, time.monotonic()
+    kept_s, first_tokens = begun_s, found.num_tokens
     segment_tokens = min(SEGMENT_TOKENS, parts.kv.context_tokens)
-    work.progress(found.num_tokens)
+    work.tell_read(0.0)
     while not found.is_read:
         if work.cancel.is_cancelled:
             if found.num_tokens:
@@ -285,20 +282,37 @@ def _read(parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int], work
         segment = ids[found.num_tokens : found.num_tokens + segment_tokens]
         _read_segment(parts, kernels, segment)
         found.num_tokens += len(segment)
-        work.progress(found.num_tokens)
+        now_s = time.monotonic()
+        # A clock may be too coarse for a small model.
+        work.tell_read((found.num_tokens - first_tokens) / max(now_s - begun_s, 1e-6))
         is_last = found.num_tokens == len(ids)
-        if is_last or time.monotonic() - kept_s >= KEEP_EVERY_S:
+        if is_last or now_s - kept_s >= KEEP_EVERY_S:
             work.keep()
             kept_s = time.monotonic()
 
 
-def _try_groups(trials: Trials, work: Work) -> None:
+def _try_groups(parts: LoadedParts, trying: TryingKernels, ids: Sequence[int], work: Work) -> None:
     """Try what was not tried yet, and keep each result."""
-    if work.found.is_tried:
-        return
+    told_s = 0.0
+
+    def tell() -> None:
+        nonlocal told_s
+        told_s = time.monotonic()
+        done, total = trials.num_done, len(trials.groups)
+        work.report(CalibrationStep(PreparePhase.TRYING_PARTS, done, total, trials.per_s))
+
+    def enter(layer: int) -> None:
+        work.cancel.check()
+        trying.layer = layer
+        if time.monotonic() - told_s >= TELL_EVERY_S:
+            tell()
+
+    trials = Trials(parts, trying, work.found, ids, enter)
+    if trials.groups:
+        tell()
     for _ in trials.run():
         work.keep()
-        work.progress(work.found.num_tokens)
+        tell()
     work.keep()
 
 

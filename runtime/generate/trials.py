@@ -5,10 +5,14 @@ answer whole, and what the first layer spoils hardly does. So each group (``sens
 rounded by itself, as a copy would have it, and some tokens of the text are read anew.
 """
 
+import contextlib
 import dataclasses
 import functools
+import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,6 +21,7 @@ import numpy as np
 import torch
 
 from runtime.generate.loading import LoadedParts
+from runtime.generate.trial_pace import TrialPace
 from runtime.inspect.gguf.places import is_gguf
 from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, Kernels
 from runtime.kernels.formats import pack, unpack
@@ -35,11 +40,14 @@ from runtime.prepare.sensitivity import (
     is_mixed,
 )
 from runtime.protocol.values import WeightFormat
+from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import (
     PLAIN_FORMATS,
     ExpertId,
     ExpertLayout,
+    ExpertPart,
     MatrixLayout,
+    TensorEntry,
     expert_layout,
     matrix_bytes,
 )
@@ -79,6 +87,8 @@ class TryingKernels:
         self.layer = 0
         """The layer that computes now, set by whoever runs the model."""
         self.trial: Trial | None = None
+        self.rounding_s = 0.0
+        """What rounding has taken so far."""
         self._last: tuple[Trial, str, Matrix] | None = None
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the kernels have
@@ -93,7 +103,8 @@ class TryingKernels:
         if trial is not None:
             if self._last is None or self._last[0] is not trial or self._last[1] != name:
                 self._last = None
-                self._last = trial, name, _rounded(matrix, trial, name)
+                with self._counted():
+                    self._last = trial, name, _rounded(matrix, trial, name)
             matrix = self._last[2]
         return self._kernels.linear(x, matrix, bias)
 
@@ -103,8 +114,9 @@ class TryingKernels:
         trial, name = self._rounding(matrix)
         if trial is None:
             return rows
-        packed = pack(trial.format, rows.numpy(), trial.importance.of_dense(name))
-        return torch.from_numpy(unpack(trial.format, packed, *rows.shape))
+        with self._counted():
+            packed = pack(trial.format, rows.numpy(), trial.importance.of_dense(name))
+            return torch.from_numpy(unpack(trial.format, packed, *rows.shape))
 
     def experts(
         self,
@@ -128,8 +140,16 @@ class TryingKernels:
             for number, slot in experts:
                 if number not in chosen:
                     continue
-                rounded = _rounded_expert(pool, slot, layout, wanted, trial, number, layer)
+                with self._counted():
+                    rounded = _rounded_expert(pool, slot, layout, wanted, trial, number, layer)
                 self._kernels.experts(x, wanted, [(number, rounded)], ids, weights, out, style)
+
+    @contextlib.contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Add what is done meanwhile to the time that rounding takes."""
+        begun_s = time.monotonic()
+        yield
+        self.rounding_s += time.monotonic() - begun_s
 
     def _rounding(self, matrix: Matrix) -> tuple[Trial | None, str]:
         """Return the trial in which a dense matrix is rounded, and the matrix' name."""
@@ -214,20 +234,26 @@ class Trials:
         names = [*experts, *(name for name, entry in entries.items() if is_mixable(entry))]
         self.groups = (*groups_of(names, parts.spec), EVERYTHING) if experts else ()
         """What is tried; nothing of a model of which no mix can be made."""
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens that are read for one trial, and once for all as published."""
-        return len(self._ids)
+        self._pace = TrialPace(_weights_of(names, entries, parts.spec))
+        self._begun_s: float | None = None
 
     @property
     def num_done(self) -> int:
         """Groups that were tried."""
         return sum(group in self._found.trials for group in self.groups)
 
+    @property
+    def per_s(self) -> float:
+        """How many of the groups that are left are tried in a second; 0 while that is not known."""
+        missing = self._missing
+        if not missing or self._begun_s is None:
+            return 0.0
+        left_s = self._pace.seconds_left(missing, time.monotonic() - self._begun_s)
+        return len(missing) / left_s if left_s else 0.0
+
     def run(self) -> Iterator[None]:
         """Try what was not tried yet; yield after each group."""
-        missing = [group for group in self.groups if group not in self._found.trials]
+        missing = self._missing
         if missing:
             exact = self._hidden()
         entries, matrices = self._parts.store.dense_tensors, self._parts.home.matrices()
@@ -237,9 +263,18 @@ class Trials:
             if is_mixed(entry, self._found)
         }
         for group in missing:
+            self._begun_s, rounding_s = time.monotonic(), self._kernels.rounding_s
             self._found.trials[group] = self._tried(group, exact, names)
+            now_s = time.monotonic()
+            rounding_s = self._kernels.rounding_s - rounding_s
+            self._pace.note(group, now_s - self._begun_s, rounding_s)
+            self._begun_s = now_s
             yield
         self._found.is_tried = True
+
+    @property
+    def _missing(self) -> Sequence[str]:
+        return [group for group in self.groups if group not in self._found.trials]
 
     def _tried(self, group: str, exact: torch.Tensor, names: Mapping[int, str]) -> float:
         """Return the mean KL divergence of next tokens with a group rounded."""
@@ -280,6 +315,20 @@ class Trials:
             parts.kv.commit(chunk)
             rows.append(hidden.clone())
         return torch.cat(rows)
+
+
+def _weights_of(
+    names: Iterable[Name], entries: Mapping[str, TensorEntry], spec: ModelSpec
+) -> Mapping[str, int]:
+    """Return how many weights each group has, the experts of a layer under the name of its first."""
+    found: Counter[str] = Counter()
+    layer_weights = spec.num_experts * len(ExpertPart) * spec.hidden_size * spec.expert_width
+    for name in names:
+        is_layer = isinstance(name, ExpertId)
+        num_weights = layer_weights if is_layer else math.prod(entries[name].shape)
+        found[group_of(name, spec)] += num_weights
+        found[EVERYTHING] += num_weights
+    return found
 
 
 def pieces_of(ids: Sequence[int]) -> list[int]:

@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 from runtime.prepare.disk import replacing
 from runtime.prepare.place import safe_name
+from runtime.protocol.messages import PreparePhase
 from runtime.protocol.model import ModelReport
 
 VERSION = 5
@@ -40,6 +42,25 @@ class Identity:
     text: str
     """Checksum of the token ids."""
     total_tokens: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CalibrationStep:
+    """How far a calibration is: tokens that were read, or groups that were tried."""
+
+    phase: PreparePhase
+    done: int
+    total: int
+    per_s: float
+    """How many of what is left go in a second; 0 while that is not known."""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """What is left of this phase; None while that is not known."""
+        return (self.total - self.done) / self.per_s if self.per_s > 0 else None
+
+
+CalibrationReport = Callable[[CalibrationStep], None]
 
 
 @dataclasses.dataclass(slots=True, eq=False)

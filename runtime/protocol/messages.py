@@ -227,6 +227,8 @@ class PreparePhase(enum.StrEnum):
 
     READING_TEXT = "reading_text"
     """Amounts are tokens."""
+    TRYING_PARTS = "trying_parts"
+    """One group of matrices after the other is rounded; amounts are groups."""
     TRYING_FORMATS = "trying_formats"
     WRITING = "writing"
 
@@ -237,6 +239,7 @@ class PrepareProgressed(Reply):
     done_bytes: int
     total_bytes: int
     bytes_per_s: float
+    """Of what is left, where it is known to go faster or slower than what was done."""
     phase: PreparePhase = PreparePhase.WRITING
 
 

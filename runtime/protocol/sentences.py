@@ -172,8 +172,8 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
         ),
         ErrorCode.NOT_CALIBRATED: (
             "A mix of bits is chosen by what {name} does with a text, and it has read none yet."
-            " Choose another plan, or run larderctl calibrate on {folder}, which takes a few"
-            " minutes."
+            " Choose another plan, or run larderctl calibrate on {folder}, which says how long it"
+            " still takes."
         ),
         ErrorCode.NOTHING_TO_PREPARE: (
             "The model in {folder} has no experts, so a prepared copy would gain nothing. Choose"

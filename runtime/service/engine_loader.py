@@ -1,7 +1,6 @@
 """The one lazy door to the half of the runtime that needs torch."""
 
 import enum
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import PlacementPlan
 
 if TYPE_CHECKING:  # It brings numpy.
-    from runtime.prepare.calibration import Calibration
+    from runtime.prepare.calibration import Calibration, CalibrationReport
 
 
 class EngineKind(enum.StrEnum):
@@ -56,7 +55,7 @@ def calibrate(
     text: str,
     max_tokens: int,
     path: Path,
-    progress: Callable[[int, int], None],
+    progress: "CalibrationReport",
     cancel: CancelToken,
 ) -> "Calibration":
     """Read a text with a model; raises as ``make_engine`` and ``calibrating.calibrate`` do."""

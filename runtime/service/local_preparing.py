@@ -77,15 +77,15 @@ class LocalPreparer:
 
 
 class Rate:
-    """Bytes or tokens per second since the first report; what was done before is not counted."""
+    """Bytes per second since the first report; what was done before is not counted."""
 
     def __init__(self) -> None:
-        self._started_s = time.monotonic()
-        self._first_bytes: int | None = None
+        self._first: tuple[float, int] | None = None
 
     def after(self, done_bytes: int) -> float:
         """Return the mean rate up to now."""
-        if self._first_bytes is None:
-            self._first_bytes = done_bytes
-        elapsed_s = time.monotonic() - self._started_s
-        return (done_bytes - self._first_bytes) / elapsed_s if elapsed_s > 0 else 0.0
+        now_s = time.monotonic()
+        if self._first is None:
+            self._first = now_s, done_bytes
+        first_s, first_bytes = self._first
+        return (done_bytes - first_bytes) / (now_s - first_s) if now_s > first_s else 0.0

@@ -409,6 +409,13 @@ EVENTS: list[AnyEvent] = [
         bytes_per_s=0.5,
         phase=PreparePhase.READING_TEXT,
     ),
+    PrepareProgressed(
+        request_id=4,
+        done_bytes=5,
+        total_bytes=18,
+        bytes_per_s=0.125,
+        phase=PreparePhase.TRYING_PARTS,
+    ),
     ModelPrepared(
         request_id=4, folder="/prepared", expert_format=WeightFormat.Q8_G32, size_bytes=9
     ),

@@ -137,11 +137,21 @@ def test_candidate_offers_a_mix_of_the_folder_that_is_looked_at(
 def test_progress_of_a_text_is_told_in_tokens() -> None:
     reading = Progress(ProgressKind.READ_TEXT, 1204, 8192, 40.0, 130.0)
     assert plain(progress_name(reading)) == (
-        "Reading the text · 1,204 of 8,192 tokens · 2 min 10 s left"
+        "Reading the text · 1,204 of 8,192 tokens · 2 min 10 s left for reading"
     )
     assert "tokens · " not in progress_name(Progress(ProgressKind.READ_TEXT, 0, 8, 0.0, None))
+    assert "left" not in progress_name(Progress(ProgressKind.READ_TEXT, 8, 8, 4.0, 0.0))
     trying = Progress(ProgressKind.TRY_FORMATS, GIB, 2 * GIB, 0.0, None)
     assert plain(progress_name(trying)).startswith("Trying how many bits each part needs · 1.0 GiB")
+
+
+def test_progress_of_trials_is_told_in_parts() -> None:
+    trying = Progress(ProgressKind.TRY_PARTS, 5, 18, 0.07, 185.0)
+    assert plain(progress_name(trying)) == (
+        "Trying which parts answers depend on · 5 of 18 parts · 3 min 05 s left"
+    )
+    first = Progress(ProgressKind.TRY_PARTS, 0, 18, 0.0, None)
+    assert plain(progress_name(first)).endswith("depend on · 0 of 18 parts")
 
 
 ORDER = MixOrder(3 * GIB, "/texts/mine.txt")
@@ -191,7 +201,12 @@ def test_order_is_written_with_its_text_told_by_phase_and_loaded(
         told(client, phase)
         assert session.progress is not None
         kinds.append(session.progress.kind)
-    assert kinds == [ProgressKind.READ_TEXT, ProgressKind.TRY_FORMATS, ProgressKind.PREPARE]
+    assert kinds == [
+        ProgressKind.READ_TEXT,
+        ProgressKind.TRY_PARTS,
+        ProgressKind.TRY_FORMATS,
+        ProgressKind.PREPARE,
+    ]
     prepared(client)
     mixed = some_plan(PlanKind.MIXED)
     answer_plan(client, *FEWER, mixed)

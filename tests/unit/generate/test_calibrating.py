@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from runtime.cli.models import EXIT_CANCELLED
 from runtime.cli.program import run_program
 from runtime.engine.base import CancelToken
 from runtime.errors import CancelledError, LarderError
@@ -18,8 +19,14 @@ from runtime.inspect.folder import inspect_folder
 from runtime.kernels.matrix import Matrix, Slot
 from runtime.kernels.reference import ReferenceKernels
 from runtime.kernels.tensor_formats import PLAIN_TYPES
-from runtime.prepare.calibration import Calibration, Identity, read_calibration
+from runtime.prepare.calibration import (
+    Calibration,
+    CalibrationStep,
+    Identity,
+    read_calibration,
+)
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.messages import PreparePhase
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import WeightFormat
 from runtime.service import engine_loader
@@ -33,8 +40,8 @@ _TEXT = "one two three four, the quick brown fox jumps over the lazy dog. " * 40
 _TOKENS = 160
 
 
-def _ignore(done: int, total: int) -> None:
-    del done, total
+def _ignore(step: CalibrationStep) -> None:
+    del step
 
 
 def _read(folder: Path, path: Path, cancel: CancelToken | None = None) -> Calibration:
@@ -141,8 +148,8 @@ def test_work_that_was_cut_off_goes_on(
     whole = _read(qwen2_folder, tmp_path / "whole.npz")
     path, cancel = tmp_path / "kept.npz", CancelToken()
 
-    def stop(done: int, total: int) -> None:
-        if done >= 64:
+    def stop(step: CalibrationStep) -> None:
+        if step.done >= 64:
             cancel.cancel()
 
     plan = exact_plan(qwen2_folder, context_tokens=192)
@@ -151,19 +158,26 @@ def test_work_that_was_cut_off_goes_on(
     kept = read_calibration(path, plan.model_fingerprint)
     assert kept is not None
     assert (kept.num_tokens, kept.is_complete) == (64, False)
-    seen: list[int] = []
-    again = calibrate(
-        plan, _TEXT, _TOKENS, path, lambda done, total: seen.append(done), CancelToken()
-    )
-    assert seen[0] == 64
+    seen: list[CalibrationStep] = []
+    again = calibrate(plan, _TEXT, _TOKENS, path, seen.append, CancelToken())
+    read = [step for step in seen if step.phase is PreparePhase.READING_TEXT]
+    assert [step.done for step in read] == [64, 96, 128, 160]
+    assert {step.total for step in read} == {_TOKENS}, "tokens of trials are none of the text's"
+    # What was read before tells nothing of how fast reading is.
+    assert [step.seconds_left is None for step in read] == [True, False, False, False]
+    num_groups = len(whole.trials)
+    tried = [step for step in seen if step.phase is PreparePhase.TRYING_PARTS]
+    assert seen == read + tried
+    assert [step.done for step in tried] == list(range(num_groups + 1))
+    assert {step.total for step in tried} == {num_groups}
     assert again.is_complete
     assert (again.uses == whole.uses).all()
     for one, other in ((again.outputs, whole.outputs), (again.hidden, whole.hidden)):
         np.testing.assert_allclose(one, other, rtol=1e-6)
     # Finished work is not done again, other work is.
     seen.clear()
-    calibrate(plan, _TEXT, _TOKENS, path, lambda done, total: seen.append(done), CancelToken())
-    assert seen == [_TOKENS * (1 + len(whole.trials))]
+    calibrate(plan, _TEXT, _TOKENS, path, seen.append, CancelToken())
+    assert seen == [CalibrationStep(PreparePhase.READING_TEXT, _TOKENS, _TOKENS, 0.0)]
     assert read_calibration(path, "another model") is None
 
 
@@ -277,3 +291,51 @@ def test_what_was_read_before_counts_for_no_rate(
         )
     assert rates[0][-1] > 0
     assert rates[1] == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "shown", "kept"),
+    [
+        ([], "", "what was done before is kept"),
+        (
+            [CalibrationStep(PreparePhase.READING_TEXT, 512, 8192, 59.0)],
+            "reading the text: 512 of 8192 tokens, 2 min 10 s left for reading",
+            "512 tokens are kept and not read again",
+        ),
+        (
+            [
+                CalibrationStep(PreparePhase.READING_TEXT, 8192, 8192, 59.0),
+                CalibrationStep(PreparePhase.TRYING_PARTS, 0, 18, 0.0),
+                CalibrationStep(PreparePhase.TRYING_PARTS, 5, 18, 0.001),
+            ],
+            "trying which parts answers depend on: 5 of 18 parts, 3 h 36 min left",
+            "the text that was read and 5 of 18 trials are kept",
+        ),
+    ],
+)
+def test_the_command_tells_its_phase_and_what_is_kept_when_it_is_stopped(
+    qwen2_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    steps: list[CalibrationStep],
+    shown: str,
+    kept: str,
+) -> None:
+    monkeypatch.setenv("LARDER_HOME", str(tmp_path))
+    written: list[str] = []
+    monkeypatch.setattr(
+        "runtime.cli.screen.ProgressLine.write", lambda _, text: written.append(text)
+    )
+
+    def stopped(*arguments: Any) -> Calibration:
+        report = arguments[4]
+        for step in steps:
+            report(step)
+        raise CancelledError
+
+    monkeypatch.setattr(engine_loader, "calibrate", stopped)
+    assert run_program(["calibrate", str(qwen2_folder)]) == EXIT_CANCELLED
+    assert capsys.readouterr().err == f"larderctl: stopped; {kept}\n"
+    assert written[-1:] == ([shown] if shown else [])
+    assert not any("tokens, 0 s" in text for text in written)

@@ -14,14 +14,21 @@ from runtime.errors import CancelledError
 from runtime.generate import calibrating
 from runtime.generate.calibrating import calibrate
 from runtime.generate.loading import LoadedParts, Tools, load_parts
+from runtime.generate.trial_pace import TrialPace
 from runtime.generate.trials import NUM_PIECES, PIECE_TOKENS, TryingKernels, pieces_of
 from runtime.inspect.folder import inspect_folder
 from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.reference import ReferenceKernels
-from runtime.prepare.calibration import Calibration, read_calibration, write_calibration
+from runtime.prepare.calibration import (
+    Calibration,
+    CalibrationStep,
+    read_calibration,
+    write_calibration,
+)
 from runtime.prepare.mixing import measure_formats
 from runtime.prepare.prepare import NeverStops, prepare_model
 from runtime.prepare.sensitivity import EVERYTHING, FINEST_FORMAT, group_of
+from runtime.protocol.messages import PreparePhase
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Budgets, WeightFormat
 from runtime.spec.mix import Mix
@@ -128,9 +135,8 @@ def test_trials_that_were_cut_off_go_on(qwen2_folder: Path, tmp_path: Path) -> N
     plan, path = exact_plan(qwen2_folder, context_tokens=192), tmp_path / "kept.npz"
     cancel = CancelToken()
 
-    def stop(done: int, total: int) -> None:
-        assert done <= total
-        if done >= 3 * _TOKENS:
+    def stop(step: CalibrationStep) -> None:
+        if step.phase is PreparePhase.TRYING_PARTS and step.done == 2:
             cancel.cancel()
 
     with pytest.raises(CancelledError):
@@ -214,7 +220,38 @@ def test_progress_of_trials_that_go_on_begins_where_they_were(
     left = list(whole.trials)[-2:]
     kept = {group: kl for group, kl in whole.trials.items() if group not in left}
     write_calibration(path, dataclasses.replace(whole, trials=kept, is_tried=False))
-    seen: list[tuple[int, int]] = []
-    calibrate(plan, _TEXT, _TOKENS, path, lambda *each: seen.append(each), CancelToken())
-    total = _TOKENS * (1 + len(whole.trials))
-    assert seen == [(total - back * _TOKENS, total) for back in (2, 1, 0)]
+    seen: list[CalibrationStep] = []
+    calibrate(plan, _TEXT, _TOKENS, path, seen.append, CancelToken())
+    assert seen[0] == CalibrationStep(PreparePhase.READING_TEXT, _TOKENS, _TOKENS, 0.0)
+    total = len(whole.trials)
+    assert [(step.done, step.total) for step in seen[1:]] == [
+        (total - back, total) for back in (2, 1, 0)
+    ]
+    # Of what was tried before nobody knows how long it took.
+    assert [step.seconds_left is None for step in seen[1:]] == [True, False, True]
+
+
+def test_time_left_is_told_while_a_trial_goes_on(
+    qwen2_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrating, "TELL_EVERY_S", 0.0)
+    plan, seen = exact_plan(qwen2_folder, context_tokens=192), list[CalibrationStep]()
+    calibrate(plan, _TEXT, _TOKENS, tmp_path / "kept.npz", seen.append, CancelToken())
+    second = [step for step in seen if step.phase is PreparePhase.TRYING_PARTS and step.done == 1]
+    # At its begin, at each layer and at the end of the last, all known from the first trial.
+    spec = inspect_folder(str(qwen2_folder)).spec
+    assert spec is not None
+    assert len(second) > spec.num_layers
+    assert all(step.per_s > 0 for step in second)
+
+
+def test_pace_tells_reading_from_rounding() -> None:
+    pace = TrialPace({"few": 10, "many": 1000, "all": 1010})
+    assert pace.seconds_left(["few", "many", "all"], 0.0) is None
+    pace.note("few", 6.0, 1.0)
+    assert pace.seconds_left(["many", "all"], 0.0) == pytest.approx(2 * 5 + 201)
+    pace.note("many", 34.0, 31.0)
+    both = 4 + 1010 * 32 / 1010
+    assert pace.seconds_left(["all"], 0.0) == pytest.approx(both)
+    assert pace.seconds_left(["all"], 10.0) == pytest.approx(both - 10)
+    assert pace.seconds_left(["all"], 100.0) == 0.0
