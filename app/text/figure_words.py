@@ -23,6 +23,7 @@ class FigureWords:
     A_NUMBER = Word("a number")
     NOT_FOUND = Word("not found")
     NO_LIMIT = Word("no limit")
+    CHOSEN = Word("chosen while loading")
     FIXED = Word("A machine profile was named for this run, so nothing can be changed here:")
     RAM_TOTAL = Word("RAM")
     RAM_AVAILABLE = Word("RAM that can be taken now")
@@ -32,14 +33,20 @@ class FigureWords:
     DRIVE_FREE = Word("Free on the drive")
     DRIVE_READ = Word("Reading the drive")
     DRIVE_MOST = Word("Read the drive at most with")
+    DRIVE_READERS = Word("Readers of the drive while an answer waits")
+    DRIVE_JOULES = Word("Energy of reading the drive")
     CORES = Word("Cores that compute")
     THREADS = Word("Threads that compute")
     INSTRUCTIONS = Word("Instruction set")
     PC_WATTS = Word("Power of the PC at work, without its graphics card")
+    REST_WATTS = Word("Power beside a measured processor")
+    SOURCES = Word("Energy sources, cards aside (or none)")
     CARD_TOTAL = Word("VRAM")
     CARD_FREE = Word("VRAM that can be taken now")
     CARD_LINK = Word("Copying to the graphics card")
+    CARD_LINK_BACK = Word("Copying back from the graphics card")
     CARD_READ = Word("The graphics card reading its memory")
+    CARD_WATTS = Word("Power of the graphics card at work")
 
 
 def figure_name(name: str) -> str:
@@ -53,16 +60,22 @@ def figure_name(name: str) -> str:
         "drive.free_gib": FigureWords.DRIVE_FREE,
         "drive.read_gb_per_s": FigureWords.DRIVE_READ,
         "drive.most_gb_per_s": FigureWords.DRIVE_MOST,
+        "drive.num_readers": FigureWords.DRIVE_READERS,
+        "drive.joules_per_gb": FigureWords.DRIVE_JOULES,
         "num_physical_cores": FigureWords.CORES,
         "num_threads": FigureWords.THREADS,
         "instruction_set": FigureWords.INSTRUCTIONS,
         "pc_watts": FigureWords.PC_WATTS,
+        "rest_watts": FigureWords.REST_WATTS,
+        "energy_sources": FigureWords.SOURCES,
     }
     cards = {
         "total_gib": FigureWords.CARD_TOTAL,
         "free_gib": FigureWords.CARD_FREE,
         "link_gb_per_s": FigureWords.CARD_LINK,
+        "link_back_gb_per_s": FigureWords.CARD_LINK_BACK,
         "read_gb_per_s": FigureWords.CARD_READ,
+        "work_watts": FigureWords.CARD_WATTS,
     }
     if name in names:
         return names[name]
@@ -72,17 +85,26 @@ def figure_name(name: str) -> str:
 
 def unit_name(unit: FigureUnit) -> str:
     """GiB, GB/s, nothing."""
-    names = {FigureUnit.GIB: "GiB", FigureUnit.GB_PER_S: "GB/s", FigureUnit.WATT: "W"}
+    names = {
+        FigureUnit.GIB: "GiB",
+        FigureUnit.GB_PER_S: "GB/s",
+        FigureUnit.WATT: "W",
+        FigureUnit.J_PER_GB: "J/GB",
+    }
     return names.get(unit, "")
 
 
 def figure_found(figure: Figure) -> str:
     """For example ``29.5 GB/s · measured, 2 threads, 256 MiB · 2 hours ago``."""
     if figure.unit is FigureUnit.TEXT:
-        return figure.found_text
+        return figure.found_text or FigureWords.NOT_FOUND
     if figure.found is None:
-        is_limit = figure.name in ("ram.limit_gib", "drive.most_gb_per_s")
-        return FigureWords.NO_LIMIT if is_limit else FigureWords.NOT_FOUND
+        absent = {
+            "ram.limit_gib": FigureWords.NO_LIMIT,
+            "drive.most_gb_per_s": FigureWords.NO_LIMIT,
+            "drive.num_readers": FigureWords.CHOSEN,
+        }
+        return absent.get(figure.name, FigureWords.NOT_FOUND)
     number = figure_number(figure.found.value, figure.unit)
     parts = [
         f"{number}{_SPACE}{unit_name(figure.unit)}".strip(),

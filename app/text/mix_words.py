@@ -1,6 +1,6 @@
 """Words of ordering a copy of mixed bits."""
 
-from app.text.phrases import DOT
+from app.text.phrases import DOT, LEAST_LEFT_S
 from app.text.translate import tr
 from app.text.units import count, duration
 from app.text.words import Word
@@ -35,7 +35,7 @@ def bits_of(bits: float) -> str:
 def tokens_read(done: int, total: int, seconds_left: float | None) -> str:
     """For example ``1,204 of 8,192 tokens · 2 min 10 s left for reading``."""
     parts = [tr("{used} of {total} tokens").format(used=count(done), total=count(total))]
-    if seconds_left:
+    if seconds_left is not None and seconds_left >= LEAST_LEFT_S:
         parts.append(tr("{time} left for reading").format(time=duration(seconds_left)))
     return DOT.join(parts)
 
@@ -43,6 +43,6 @@ def tokens_read(done: int, total: int, seconds_left: float | None) -> str:
 def parts_tried(done: int, total: int, seconds_left: float | None) -> str:
     """For example ``5 of 18 parts · 3 min left``."""
     parts = [tr("{used} of {total} parts").format(used=count(done), total=count(total))]
-    if seconds_left:
+    if seconds_left is not None and seconds_left >= LEAST_LEFT_S:
         parts.append(tr("{time} left").format(time=duration(seconds_left)))
     return DOT.join(parts)

@@ -23,7 +23,7 @@ from runtime.protocol.plan import PlacementPlan, PlanChoice, PlanKind, ReasonCod
 from runtime.protocol.values import Forecast, Tier, TierCount
 
 DOT = " · "
-_LEAST_LEFT_S = 1.0
+LEAST_LEFT_S = 1.0
 """A shorter time left would be gone before it is read."""
 
 
@@ -192,7 +192,7 @@ def context_line(used_tokens: int, context_tokens: int) -> str:
 def prompt_line(done_tokens: int, total_tokens: int, left_s: float | None = None) -> str:
     """While a prompt is read: ``Reading your question · 512 of 3,000 tokens · 40 s left``."""
     parts = [ChatWords.READING, context_line(done_tokens, total_tokens)]
-    if left_s is not None and left_s >= _LEAST_LEFT_S:
+    if left_s is not None and left_s >= LEAST_LEFT_S:
         parts.append(tr("{time} left").format(time=duration(left_s)))
     return DOT.join(parts)
 

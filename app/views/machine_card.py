@@ -4,7 +4,15 @@ import math
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSizePolicy,
+    QWidget,
+)
 
 from app.state.machine_figures import MachineFigures
 from app.text.errors import sentence
@@ -21,6 +29,9 @@ from runtime.protocol.figure_messages import Figure, FigureUnit
 
 _FIELD_WIDTH = 110
 _UNIT_WIDTH = 36
+_SPACING = 8
+_TEXT_WIDTH = _FIELD_WIDTH + _SPACING + _UNIT_WIDTH
+"""Text has no unit, and takes its place."""
 
 
 class FigureRow(QWidget):
@@ -35,7 +46,8 @@ class FigureRow(QWidget):
         self._name = figure_name(figure.name)
         self._found = label("", "dim", is_wrapping=True)
         self.field = QLineEdit()
-        self.field.setFixedWidth(_FIELD_WIDTH)
+        is_text = figure.unit is FigureUnit.TEXT
+        self.field.setFixedWidth(_TEXT_WIDTH if is_text else _FIELD_WIDTH)
         self.field.setPlaceholderText(FigureWords.EMPTY)
         self.field.editingFinished.connect(self._on_typed)
         self.reset: QPushButton = button(FigureWords.RESET, "quiet")
@@ -44,10 +56,13 @@ class FigureRow(QWidget):
         self._problem = label("", "error", is_wrapping=True)
         caption = label(self._name, is_wrapping=True)
         caption.setBuddy(self.field)
+        # However long a name is, the fields of all rows begin at one line.
+        caption.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         unit = label(unit_name(figure.unit), "dim")
         unit.setFixedWidth(_UNIT_WIDTH)
+        unit.setVisible(not is_text)
         typed = QHBoxLayout()
-        typed.setSpacing(8)
+        typed.setSpacing(_SPACING)
         typed.addWidget(self.field)
         typed.addWidget(unit)
         typed.addWidget(self._found, 1)

@@ -116,8 +116,8 @@ def _step_text(step: CalibrationStep) -> str:
     is_read = step.phase is PreparePhase.READING_TEXT
     text = "reading the text" if is_read else "trying which parts answers depend on"
     unit = "tokens" if is_read else "parts"
-    left_s = step.seconds_left
-    left = f", {duration_text(left_s)} left{' for reading' * is_read}" if left_s else ""
+    left_s = step.seconds_left or 0.0
+    left = f", {duration_text(left_s)} left{' for reading' * is_read}" if left_s >= 1 else ""
     return f"{text}: {step.done} of {step.total} {unit}{left}"
 
 

@@ -149,13 +149,21 @@ def _machine_rows(machine: MachineReport) -> Iterator[tuple[str, ...]]:
         yield ("GPU", "none found", "NVML, amdgpu")
     for drive in machine.drives:
         yield from _drive_rows(drive)
-    measured = ", ".join(machine.energy_sources)
-    yield ("energy", measured or "nothing measures it", "" if measured else "answers: estimated")
+    yield from _energy_rows(machine)
     if machine.profile:
         yield ("profile", machine.profile, "figures above are this file's where it states them")
     else:
         place = find_folders().settings / MACHINE_FILE
         yield ("profile", "none", f"{place} may state other figures")
+
+
+def _energy_rows(machine: MachineReport) -> Iterator[tuple[str, ...]]:
+    measured = ", ".join(machine.energy_sources)
+    how = machine.energy_method or ("" if measured else "answers: estimated")
+    yield ("energy", measured or "nothing measures it", how)
+    for name, watts in (("PC", machine.pc_watts), ("beside processor", machine.rest_watts)):
+        if watts is not None:
+            yield (f"power, {name}", f"{watts.value:g} W", watts.method)
 
 
 def device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
@@ -182,6 +190,9 @@ def device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
         yield (f"{device.device} link", "not measured yet", "loading a model there measures it")
     if device.read_bytes_per_s is not None:
         yield (f"{device.device} reads", *_rate(device.read_bytes_per_s))
+    if device.work_watts is not None:
+        watts = device.work_watts
+        yield (f"{device.device} power", f"{watts.value:g} W at work", watts.method)
 
 
 def _held(holder: MemoryHolder) -> str:
@@ -207,6 +218,12 @@ def _drive_rows(drive: DriveReport) -> Iterator[tuple[str, ...]]:
             f"{rate.num_at_once}: {size_text(rate.bytes_per_s)}/s" for rate in drive.depth_rates
         )
         yield ("drive at once", depths, "uncached reads, so many at once; the least ever measured")
+    if drive.num_readers is not None:
+        readers = drive.num_readers
+        yield ("drive readers", f"{readers.value:.0f}", readers.method)
+    if drive.joules_per_gb is not None:
+        joules = drive.joules_per_gb
+        yield ("drive energy", f"{joules.value:g} J for 1 GB read", joules.method)
     if drive.temperature_c is not None:
         yield ("drive is at", f"{drive.temperature_c:.0f} °C", "sensor of the drive")
     if drive.is_direct is not None:

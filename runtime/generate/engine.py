@@ -37,7 +37,7 @@ from runtime.generate.sampling import check_settings
 from runtime.generate.statistics import AnswerMeter, Clock, Ground, Instruments, Surroundings
 from runtime.generate.topics import TopicWatch
 from runtime.hardware.past_runs import PastRuns
-from runtime.hardware.power import EnergyMeter, stated_watts
+from runtime.hardware.power import EnergyMeter, stated_terms
 from runtime.hardware.strain import StrainMeter
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_device_kernels, choose_kernels
@@ -97,7 +97,7 @@ class TieredEngine:
         self._notes = NoteBox()
         self._topics = TopicWatch(self._counters, self._note_topic)
         self._proposals = Proposals()
-        meter = EnergyMeter(pc_watts=stated_watts(os.environ))
+        meter = EnergyMeter(terms=stated_terms(os.environ))
         self._instruments = Instruments(self._counters, clock, self._resident_bytes, meter)
         self._parts: LoadedParts | None = None
         self._guard: CardGuard | None = None

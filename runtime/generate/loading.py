@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Mapping
 from typing import Self
 
@@ -22,6 +23,7 @@ from runtime.generate.plan_terms import (
 )
 from runtime.generate.statistics import Probe
 from runtime.hardware.memory import host_memory, read_memory
+from runtime.hardware.profile import profile_of
 from runtime.hardware.system_files import SystemFiles
 from runtime.inspect.folder import inspect_folder
 from runtime.kernels.base import Kernels
@@ -185,6 +187,7 @@ def load_parts(
         books = Books(tools.counters, tally, tools.fill_ended, tools.stalled)
         experts = ExpertCache(store, shape, ledger, books, tools.policy)
         stack.callback(experts.close)
+        _fix_stated_readers(experts)
         if tools.last_uses is not None:
             experts.remember(tools.last_uses.read(report.fingerprint, spec.num_experts))
         if home.device is not None:
@@ -215,6 +218,13 @@ def load_parts(
             base_bytes=base_bytes,
             resources=resources,
         )
+
+
+def _fix_stated_readers(experts: ExpertCache) -> None:
+    """Have so many readers read of the drive as the machine profile states, if it does."""
+    profile = profile_of(os.environ)
+    if profile is not None and profile.num_drive_readers is not None:
+        experts.fix_readers(profile.num_drive_readers)
 
 
 def _experts_above(

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from runtime.hardware.energy_terms import Work, assumed_parts
+from runtime.hardware.energy_terms import EnergyTerms, Work, assumed_parts
 from runtime.hardware.power import EnergyMeter
 from runtime.protocol.chat import GenerationStats
 from runtime.protocol.values import EnergyEstimate, EnergyPart, Forecast
@@ -154,7 +154,7 @@ class AnswerMeter:
             peak_bytes=self._peak_bytes,
             context_tokens=ground.context_tokens,
             context_used_tokens=prompt_tokens + generated_tokens,
-            energy=_estimate(measured, work, self._energy.pc_watts),
+            energy=_estimate(measured, work, self._energy.terms),
             predicted=ground.forecast,
             thinking_s=thinking_s,
             decode_expert_misses=(
@@ -189,7 +189,7 @@ class ThinkingTime:
             self.seconds = now_s - self._started_s
 
 
-def _estimate(measured: list[EnergyPart], work: Work, pc_watts: float) -> EnergyEstimate:
+def _estimate(measured: list[EnergyPart], work: Work, terms: EnergyTerms) -> EnergyEstimate:
     """Return what an answer took: what was measured, and what is assumed for the rest."""
-    parts = [*measured, *assumed_parts(measured, work, pc_watts)]
+    parts = [*measured, *assumed_parts(measured, work, terms)]
     return EnergyEstimate(total_j=sum(part.joules for part in parts), parts=parts)

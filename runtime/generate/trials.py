@@ -56,6 +56,8 @@ NUM_PIECES, PIECE_TOKENS = 4, 128
 """What is read for each trial: pieces of the text, evenly apart, in a row."""
 LOGIT_ROWS = 32
 """Rows whose logits are compared at once."""
+FINEST_SPEED = 10
+"""How many times as fast weights are rounded to eight bits as to two."""
 _MAX_THREADS = 8
 
 
@@ -320,14 +322,20 @@ class Trials:
 def _weights_of(
     names: Iterable[Name], entries: Mapping[str, TensorEntry], spec: ModelSpec
 ) -> Mapping[str, int]:
-    """Return how many weights each group has, the experts of a layer under the name of its first."""
+    """Return how much there is to round in each group: weights, at the pace of two bits.
+
+    The first expert of a layer stands for all of it.
+    """
     found: Counter[str] = Counter()
     layer_weights = spec.num_experts * len(ExpertPart) * spec.hidden_size * spec.expert_width
     for name in names:
-        is_layer = isinstance(name, ExpertId)
-        num_weights = layer_weights if is_layer else math.prod(entries[name].shape)
+        if isinstance(name, ExpertId):
+            num_weights = layer_weights
+        else:
+            num_weights = math.prod(entries[name].shape)
         found[group_of(name, spec)] += num_weights
         found[EVERYTHING] += num_weights
+    found[EVERYTHING] //= FINEST_SPEED
     return found
 
 

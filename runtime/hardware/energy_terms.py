@@ -25,11 +25,36 @@ RAM_J_PER_GB = 0.074
 LINK_J_PER_GB = 0.066
 """The way to a device and the writing of its memory, without the reading of RAM."""
 
+COUNTER = "rapl:"
+"""How the names of the processor's counters begin."""
 BATTERY = "battery"
 WATTS = "assumed-watts"
 DRIVE = "drive-reads"
 RAM = "ram-reads"
 LINK = "link-copies"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class EnergyTerms:
+    """What is assumed of this PC's energy, and which of its counters count."""
+
+    pc_watts: float = PC_WATTS
+    """Power of the whole PC at work, at the socket, without its graphics card."""
+    rest_watts: float | None = None
+    """Power of everything beside processor and memory; None takes ``REST_WATTS``, or the power of
+    the PC where that is less."""
+    drive_j_per_gb: float = DRIVE_J_PER_GB
+    sources: frozenset[str] | None = None
+    """Which counters of the processor count, and whether the battery does; None: all. Cards always
+    do, since nothing is assumed in their place."""
+
+    def counts(self, source: str) -> bool:
+        """Whether a counter counts."""
+        return self.sources is None or source in self.sources
+
+
+ASSUMED = EnergyTerms()
+"""Where nobody states anything."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +71,25 @@ class Work:
 
 
 def assumed_parts(
-    measured: Sequence[EnergyPart], work: Work, pc_watts: float = PC_WATTS
+    measured: Sequence[EnergyPart], work: Work, assumed: EnergyTerms = ASSUMED
 ) -> list[EnergyPart]:
     """Return the terms that ``measured`` leaves out; terms of nothing moved are left out too.
 
-    A battery measures the whole PC, so nothing is assumed beside it. ``pc_watts`` is what a person
-    knows of this PC's power at the socket, without its graphics card.
+    A battery measures the whole PC, so nothing is assumed beside it.
     """
     sources = {part.source for part in measured}
     if BATTERY in sources:
         return []
     is_processor_measured = any(source.startswith("rapl:package") for source in sources)
     is_ram_measured = any(source.startswith("rapl:dram") for source in sources)
-    watts = min(pc_watts, REST_WATTS) if is_processor_measured else pc_watts
+    watts = assumed.pc_watts
+    if is_processor_measured:
+        rest = assumed.rest_watts
+        watts = min(watts, REST_WATTS) if rest is None else rest
     ram_bytes = 0 if is_ram_measured else work.ram_bytes + work.link_bytes
     terms = {
         WATTS: watts * work.seconds,
-        DRIVE: work.drive_bytes / 1e9 * DRIVE_J_PER_GB,
+        DRIVE: work.drive_bytes / 1e9 * assumed.drive_j_per_gb,
         RAM: ram_bytes / 1e9 * RAM_J_PER_GB,
         LINK: work.link_bytes / 1e9 * LINK_J_PER_GB,
     }

@@ -5,15 +5,22 @@ import copy
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from runtime.errors import LarderError
-from runtime.hardware.energy_terms import PC_WATTS
+from runtime.hardware.energy_terms import (
+    BATTERY,
+    CARD_WORK_WATTS,
+    DRIVE_J_PER_GB,
+    PC_WATTS,
+    REST_WATTS,
+)
 from runtime.hardware.profile import (
     INSTRUCTION_SETS,
     MACHINE_VARIABLE,
+    NO_SOURCE,
     checked_profile,
     load_document,
 )
@@ -24,17 +31,26 @@ from runtime.protocol.machine import MachineReport, Measured
 _GIB = 1 << 30
 _GB_PER_S = 1e9
 _CARD = re.compile(r"cards\[(?P<device>[^\]]{1,80})\]\.(?P<field>\w+)")
-_METHOD = "system"
-_CARD_FIELDS = ("total_gib", "free_gib", "link_gb_per_s", "read_gb_per_s")
+_METHOD, _ASSUMED = "system", "assumed"
+_CARD_FIELDS = (
+    *("total_gib", "free_gib", "link_gb_per_s", "link_back_gb_per_s", "read_gb_per_s"),
+    "work_watts",
+)
 _FIELDS = (
     *("ram.total_gib", "ram.available_gib", "ram.limit_gib", "ram.read_gb_per_s"),
     *("drive.total_gib", "drive.free_gib", "drive.read_gb_per_s", "drive.most_gb_per_s"),
-    *("num_physical_cores", "num_threads", "instruction_set", "pc_watts"),
+    *("drive.num_readers", "num_physical_cores", "num_threads", "instruction_set"),
+    *("energy_sources", "pc_watts", "rest_watts", "drive.joules_per_gb"),
 )
 
 
-def figures_of(own: MachineReport, document: Mapping[str, Any]) -> list[Figure]:
-    """Return all figures that can be stated of a PC; ``own`` is how it is without a profile."""
+def figures_of(
+    own: MachineReport, document: Mapping[str, Any], sources: Sequence[str] = ()
+) -> list[Figure]:
+    """Return all figures that can be stated of a PC; ``own`` is how it is without a profile.
+
+    ``sources`` are those of energy of which a person may say whether they count.
+    """
     drive = own.drives[0] if own.drives else None
     cores = Measured(value=own.num_physical_cores, method=_METHOD)
     found: dict[str, Measured | None] = {
@@ -45,7 +61,9 @@ def figures_of(own: MachineReport, document: Mapping[str, Any]) -> list[Figure]:
         "drive.read_gb_per_s": drive.read_bytes_per_s if drive else None,
         "num_physical_cores": cores,
         "num_threads": cores,
-        "pc_watts": Measured(value=PC_WATTS, method="assumed"),
+        "pc_watts": Measured(value=PC_WATTS, method=_ASSUMED),
+        "rest_watts": Measured(value=REST_WATTS, method=_ASSUMED),
+        "drive.joules_per_gb": Measured(value=DRIVE_J_PER_GB, method=_ASSUMED),
     }
     if drive is not None:
         found["drive.total_gib"] = Measured(value=drive.total_bytes, method="file system")
@@ -58,9 +76,15 @@ def figures_of(own: MachineReport, document: Mapping[str, Any]) -> list[Figure]:
             f"{prefix}.total_gib": Measured(value=device.total_bytes, method=device.name),
             f"{prefix}.free_gib": Measured(value=device.free_bytes, method=device.name),
             f"{prefix}.link_gb_per_s": device.link_bytes_per_s,
+            f"{prefix}.link_back_gb_per_s": device.link_back_bytes_per_s,
             f"{prefix}.read_gb_per_s": device.read_bytes_per_s,
+            f"{prefix}.work_watts": Measured(value=CARD_WORK_WATTS, method=_ASSUMED),
         }
-    return [_figure(name, found.get(name), own.instruction_set, document) for name in names]
+    texts = {
+        "instruction_set": own.instruction_set,
+        "energy_sources": ", ".join(sources),
+    }
+    return [_figure(name, found.get(name), texts.get(name), document) for name in names]
 
 
 def with_figure(
@@ -94,17 +118,34 @@ def with_figure(
     return _without_empty(changed)
 
 
-def require_reachable(own: MachineReport, name: str, value: float | str | None) -> None:
-    """Refuse, with ``SETTING_INVALID``, a set of instructions that this processor lacks."""
-    if name != "instruction_set" or value is None:
+def require_reachable(
+    own: MachineReport, name: str, value: float | str | None, sources: Sequence[str] = ()
+) -> None:
+    """Refuse, with ``SETTING_INVALID``, instructions and counters that this PC lacks.
+
+    ``sources`` are as in ``figures_of``; a battery may be full now and count later.
+    """
+    if value is None:
         return
-    # A processor is told with what it has beside them, for example ``avx512-vnni``.
-    found = own.instruction_set.partition("-")[0]
-    best = found if found in INSTRUCTION_SETS else INSTRUCTION_SETS[-1]
-    usable = INSTRUCTION_SETS[INSTRUCTION_SETS.index(best) :]
-    if value not in usable:
+    if name == "instruction_set":
+        # A processor is told with what it has beside them, for example ``avx512-vnni``.
+        found = own.instruction_set.partition("-")[0]
+        best = found if found in INSTRUCTION_SETS else INSTRUCTION_SETS[-1]
+        usable = INSTRUCTION_SETS[INSTRUCTION_SETS.index(best) :]
+        _require(name, [str(value)], usable)
+    elif name == "energy_sources":
+        named = [each.strip() for each in str(value).split(",")]
+        _require(name, named, [*dict.fromkeys([*sources, BATTERY]), NO_SOURCE])
+
+
+def _require(name: str, named: Sequence[str], usable: Sequence[str]) -> None:
+    wrong = [each for each in named if each not in usable]
+    if wrong:
         raise LarderError(
-            ErrorCode.SETTING_INVALID, name=name, found=str(value), expected=", ".join(usable)
+            ErrorCode.SETTING_INVALID,
+            name=name,
+            found=", ".join(wrong),
+            expected=", ".join(usable),
         )
 
 
@@ -142,12 +183,12 @@ def state_figure(path: Path, name: str, value: float | str | None) -> None:
 
 
 def _figure(
-    name: str, found: Measured | None, instruction_set: str, document: Mapping[str, Any]
+    name: str, found: Measured | None, found_text: str | None, document: Mapping[str, Any]
 ) -> Figure:
     stated = _stated(document, name)
-    if name == "instruction_set":
+    if found_text is not None:
         text = stated if isinstance(stated, str) else ""
-        return Figure(name=name, unit=FigureUnit.TEXT, found_text=instruction_set, stated_text=text)
+        return Figure(name=name, unit=FigureUnit.TEXT, found_text=found_text, stated_text=text)
     number = float(stated) if isinstance(stated, int | float) else None
     if name.endswith("_gib"):
         return Figure(name=name, unit=FigureUnit.GIB, found=_in(found, _GIB), stated=number)
@@ -155,7 +196,8 @@ def _figure(
         return Figure(
             name=name, unit=FigureUnit.GB_PER_S, found=_in(found, _GB_PER_S), stated=number
         )
-    unit = FigureUnit.WATT if name == "pc_watts" else FigureUnit.COUNT
+    endings = {"watts": FigureUnit.WATT, "joules_per_gb": FigureUnit.J_PER_GB}
+    unit = next((unit for end, unit in endings.items() if name.endswith(end)), FigureUnit.COUNT)
     return Figure(name=name, unit=unit, found=found, stated=number)
 
 

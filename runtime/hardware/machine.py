@@ -91,6 +91,8 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
         num_physical_cores=report.num_physical_cores if cores is None else cores,
         num_logical_cores=report.num_logical_cores if cores is None else cores,
         pc_watts=_stated_or(profile.pc_watts, report.pc_watts),
+        rest_watts=_stated_or(profile.rest_watts, report.rest_watts),
+        energy_method="" if profile.energy_sources is None else _METHOD,
         instruction_set=profile.instruction_set or report.instruction_set,
         devices=mark_used(_simulated(profile)) or _with_cards(report.devices, profile),
         drives=[_profiled_drive(drive, profile) for drive in report.drives],
@@ -171,7 +173,11 @@ def _with_card(device: DeviceReport, card: StatedCard | None) -> DeviceReport:
             total_bytes=total,
             free_bytes=min(free, total),
             link_bytes_per_s=_stated_or(card.link_bytes_per_s, device.link_bytes_per_s),
+            link_back_bytes_per_s=_stated_or(
+                card.link_back_bytes_per_s, device.link_back_bytes_per_s
+            ),
             read_bytes_per_s=_stated_or(card.read_bytes_per_s, device.read_bytes_per_s),
+            work_watts=_stated_or(card.work_watts, device.work_watts),
         ),
         _METHOD,
     )
@@ -185,6 +191,8 @@ def _profiled_drive(drive: DriveReport, profile: MachineProfile) -> DriveReport:
         total_bytes=total,
         free_bytes=min(drive.free_bytes, total) if free is None else free,
         read_bytes_per_s=_profiled_rate(drive.read_bytes_per_s, profile),
+        num_readers=_stated_or(profile.num_drive_readers, drive.num_readers),
+        joules_per_gb=_stated_or(profile.drive_j_per_gb, drive.joules_per_gb),
     )
 
 

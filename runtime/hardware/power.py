@@ -7,7 +7,7 @@ start is seen and added, more between ``start`` and ``stop`` are not.
 import dataclasses
 from collections.abc import Mapping
 
-from runtime.hardware.energy_terms import PC_WATTS
+from runtime.hardware.energy_terms import ASSUMED, BATTERY, COUNTER, EnergyTerms
 from runtime.hardware.gpu_energy import GpuEnergy
 from runtime.hardware.profile import profile_of
 from runtime.hardware.system_files import SystemFiles
@@ -40,7 +40,7 @@ class EnergyMeter:
     The battery counts only where no processor counter can be read, because it feeds the processor
     too; and only while it alone feeds the PC. Then it stands for the cards as well.
 
-    ``pc_watts`` is what is assumed of the whole PC beside what is measured.
+    ``terms`` say what is assumed beside what is measured, and which counters count.
 
     Threads: any may call ``read`` and ``between``; ``start`` and ``stop`` belong to one.
     """
@@ -50,12 +50,14 @@ class EnergyMeter:
         files: SystemFiles | None = None,
         gpus: GpuEnergy | None = None,
         *,
-        pc_watts: float = PC_WATTS,
+        terms: EnergyTerms = ASSUMED,
     ) -> None:
-        self.pc_watts = pc_watts
+        self.terms = terms
         self._files = files or SystemFiles()
         self._gpus = gpus or GpuEnergy()
-        self._domains = {domain.source: domain for domain in self._find_domains()}
+        self._domains = {
+            domain.source: domain for domain in self._find_domains() if terms.counts(domain.source)
+        }
         self._start: EnergyReading | None = None
 
     @property
@@ -63,8 +65,15 @@ class EnergyMeter:
         """Names of what can be measured now, for the report of this PC."""
         reading = self.read()
         if reading.battery_uj is not None and not self._domains.keys() & reading.counters_uj.keys():
-            return ["battery"]
+            return [BATTERY]
         return list(reading.counters_uj)
+
+    @property
+    def choosable(self) -> list[str]:
+        """Names of what is there now and of which a person may say whether it counts."""
+        reading = self.read()
+        battery = [] if reading.battery_uj is None else [BATTERY]
+        return [source for source in self._domains if source in reading.counters_uj] + battery
 
     def start(self) -> None:
         """Remember the counters of now."""
@@ -101,7 +110,7 @@ class EnergyMeter:
         # A battery tells in steps; within the first one nothing is known.
         if used <= 0:
             return parts
-        return [EnergyPart(source="battery", joules=used / 1e6, is_measured=True)]
+        return [EnergyPart(source=BATTERY, joules=used / 1e6, is_measured=True)]
 
     def close(self) -> None:
         """Close the library of the cards; may be called twice."""
@@ -116,11 +125,13 @@ class EnergyMeter:
             if name.startswith(_COUNTED) and range_uj:
                 package = entry.split(":")[1]
                 label = name if name.startswith("package-") else f"{name}-{package}"
-                found.append(_Domain(f"rapl:{label}", f"{folder}/energy_uj", range_uj))
+                found.append(_Domain(f"{COUNTER}{label}", f"{folder}/energy_uj", range_uj))
         return found
 
     def _battery_uj(self) -> int | None:
-        """Return what the discharging batteries hold together, None if none discharges."""
+        """Return what the discharging batteries hold together, None if none does or may count."""
+        if not self.terms.counts(BATTERY):
+            return None
         held = []
         for entry in self._files.folders(_SUPPLY_FOLDER, "*"):
             folder = f"{_SUPPLY_FOLDER}/{entry}"
@@ -137,8 +148,15 @@ class EnergyMeter:
         return sum(held) if held else None
 
 
-def stated_watts(environment: Mapping[str, str]) -> float:
-    """Return the power of the PC that the machine profile states, else the assumed one."""
+def stated_terms(environment: Mapping[str, str]) -> EnergyTerms:
+    """Return what the machine profile states of energy; what it does not state is assumed."""
     profile = profile_of(environment)
-    stated = profile.pc_watts if profile is not None else None
-    return PC_WATTS if stated is None else stated
+    if profile is None:
+        return ASSUMED
+    watts, drive = profile.pc_watts, profile.drive_j_per_gb
+    return EnergyTerms(
+        pc_watts=ASSUMED.pc_watts if watts is None else watts,
+        rest_watts=profile.rest_watts,
+        drive_j_per_gb=ASSUMED.drive_j_per_gb if drive is None else drive,
+        sources=profile.energy_sources,
+    )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from runtime.errors import LarderError
+from runtime.hardware.energy_terms import BATTERY, COUNTER
 from runtime.protocol.errors import ErrorCode
 
 MACHINE_VARIABLE = "LARDER_MACHINE"
@@ -21,6 +22,9 @@ MACHINE_FILE = "machine.json"
 _MAX_FILE_BYTES = 1024 * 1024
 _MAX_DEVICES = 16
 MAX_THREADS = 1024
+MAX_DRIVE_READERS = 8
+NO_SOURCE = "none"
+"""What ``energy_sources`` says where no counter is to count."""
 INSTRUCTION_SETS = ("avx512", "avx2", "portable")
 """Those that kernels are there for, the widest first; one that is stated is used."""
 _GIB = 1024**3
@@ -46,7 +50,9 @@ class StatedCard:
     total_bytes: int | None
     free_bytes: int | None
     link_bytes_per_s: float | None
+    link_back_bytes_per_s: float | None
     read_bytes_per_s: float | None
+    work_watts: float | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +68,18 @@ class MachineProfile:
     drive_free_bytes: int | None = None
     drive_read_bytes_per_s: float | None = None
     drive_most_bytes_per_s: float | None = None
+    num_drive_readers: int | None = None
+    """Readers of what a computation waits for; None lets the drive's own curve choose."""
+    drive_j_per_gb: float | None = None
     num_physical_cores: int | None = None
     num_threads: int | None = None
     """Threads that compute; None takes one for each core."""
     pc_watts: float | None = None
     """Power of the whole PC at work without its graphics card, at the socket."""
+    rest_watts: float | None = None
+    """Power of what is beside processor and memory."""
+    energy_sources: frozenset[str] | None = None
+    """Which counters of the processor count, and whether the battery does; None: all."""
     instruction_set: str = ""
     cards: tuple[StatedCard, ...] = ()
     devices: tuple[SimulatedDevice, ...] = ()
@@ -113,9 +126,13 @@ def checked_profile(document: dict[str, Any], path: str) -> MachineProfile:
         drive_free_bytes=drive.gib("free_gib"),
         drive_read_bytes_per_s=drive.gb_per_s("read_gb_per_s"),
         drive_most_bytes_per_s=drive.gb_per_s("most_gb_per_s"),
+        num_drive_readers=drive.count("num_readers"),
+        drive_j_per_gb=drive.joules("joules_per_gb"),
         num_physical_cores=top.count("num_physical_cores"),
         num_threads=top.count("num_threads"),
         pc_watts=top.watts("pc_watts"),
+        rest_watts=top.watts("rest_watts"),
+        energy_sources=_sources(top.text("energy_sources")),
         instruction_set=top.text("instruction_set"),
         cards=tuple(_card(section, index) for index, section in enumerate(top.sections("cards"))),
         devices=tuple(
@@ -130,7 +147,23 @@ def checked_profile(document: dict[str, Any], path: str) -> MachineProfile:
     _refuse_faster_reads(profile)
     if profile.num_threads is not None and profile.num_threads > MAX_THREADS:
         _refuse("num_threads", profile.num_threads, f"at most {MAX_THREADS}")
+    if profile.num_drive_readers is not None and profile.num_drive_readers > MAX_DRIVE_READERS:
+        _refuse("drive.num_readers", profile.num_drive_readers, f"at most {MAX_DRIVE_READERS}")
     return profile
+
+
+def _sources(text: str) -> frozenset[str] | None:
+    """Return the counters that a list with commas names; None for no text."""
+    names = frozenset(filter(None, (name.strip() for name in text.split(","))))
+    if not names:
+        return None
+    if names == {NO_SOURCE}:
+        return frozenset()
+    wrong = sorted(name for name in names if name != BATTERY and not name.startswith(COUNTER))
+    if wrong:
+        expected = f"{NO_SOURCE}, or of {BATTERY} and counters like {COUNTER}package-0"
+        _refuse("energy_sources", ", ".join(wrong), expected)
+    return names
 
 
 def _card(section: "_Section", index: int) -> StatedCard:
@@ -139,7 +172,9 @@ def _card(section: "_Section", index: int) -> StatedCard:
         total_bytes=section.gib("total_gib"),
         free_bytes=section.gib("free_gib"),
         link_bytes_per_s=section.gb_per_s("link_gb_per_s"),
+        link_back_bytes_per_s=section.gb_per_s("link_back_gb_per_s"),
         read_bytes_per_s=section.gb_per_s("read_gb_per_s"),
+        work_watts=section.watts("work_watts"),
     )
     section.refuse_unknown()
     if not card.device:
@@ -218,6 +253,9 @@ class _Section:
 
     def watts(self, name: str) -> float | None:
         return self._number(name, "a number of watts above 0", is_positive=True)
+
+    def joules(self, name: str) -> float | None:
+        return self._number(name, "a number of joules from 0 on", is_positive=False)
 
     def count(self, name: str) -> int | None:
         value = self._number(name, "a whole number above 0", is_positive=True)

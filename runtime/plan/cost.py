@@ -7,9 +7,12 @@ import dataclasses
 from collections.abc import Mapping
 
 from runtime.hardware.energy_terms import (
+    ASSUMED,
     CARD_REST_WATTS,
     CARD_WORK_WATTS,
+    DRIVE_J_PER_GB,
     PC_WATTS,
+    EnergyTerms,
     Work,
     assumed_parts,
 )
@@ -69,6 +72,7 @@ class DeviceRates:
     link_bytes_per_s: float
     link_back_bytes_per_s: float
     is_measured: bool
+    work_watts: float = CARD_WORK_WATTS
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,7 @@ class Rates:
     num_cores: int
     has_native_kernels: bool
     device: DeviceRates | None = None
-    pc_watts: float = PC_WATTS
+    energy: EnergyTerms = ASSUMED
 
 
 def rates_of(
@@ -92,14 +96,9 @@ def rates_of(
     costs: CostConstants = DEFAULT_COSTS,
 ) -> Rates:
     """Return the rates that count for experts in a folder; assumed where nothing was measured."""
-    drive = next(
-        (
-            report.read_bytes_per_s
-            for report in machine.drives
-            if report.folder == folder and report.read_bytes_per_s is not None
-        ),
-        None,
-    )
+    reports = [report for report in machine.drives if report.folder == folder]
+    drive = next((each.read_bytes_per_s for each in reports if each.read_bytes_per_s), None)
+    joules = next((each.joules_per_gb for each in reports if each.joules_per_gb), None)
     ram = machine.ram_read_bytes_per_s
     return Rates(
         ram_bytes_per_s=ram.value if ram else costs.assumed_ram_bytes_per_s,
@@ -109,7 +108,10 @@ def rates_of(
         num_cores=max(1, machine.num_physical_cores),
         has_native_kernels=machine.kernels.startswith("native"),
         device=None if device is None else _device_rates(device, costs),
-        pc_watts=machine.pc_watts.value if machine.pc_watts else PC_WATTS,
+        energy=EnergyTerms(
+            pc_watts=machine.pc_watts.value if machine.pc_watts else PC_WATTS,
+            drive_j_per_gb=joules.value if joules else DRIVE_J_PER_GB,
+        ),
     )
 
 
@@ -122,6 +124,7 @@ def _device_rates(device: DeviceReport, costs: CostConstants) -> DeviceRates:
         link_bytes_per_s=link.value if link else costs.assumed_link_bytes_per_s,
         link_back_bytes_per_s=back.value if back else costs.assumed_link_bytes_per_s,
         is_measured=link is not None and (device.is_simulated or read is not None),
+        work_watts=device.work_watts.value if device.work_watts else CARD_WORK_WATTS,
     )
 
 
@@ -223,7 +226,8 @@ def _joules(
     measured while it answers, where that can be.
     """
     num_lookups = len(spec.moe_layers) * spec.top_k
-    own_rate = None if rates.device is None else rates.device.read_bytes_per_s
+    device = rates.device
+    own_rate = None if device is None else device.read_bytes_per_s
     on_card = used.vram_hits if own_rate is not None else 0.0
     expert_bytes = num_lookups * reads.expert_record_bytes
     work = Work(
@@ -233,12 +237,13 @@ def _joules(
             (1 - on_card) * expert_bytes + (reads.dense_bytes if own_rate is None else 0)
         ),
     )
-    joules = sum(part.joules for part in assumed_parts((), work, rates.pc_watts))
-    if own_rate is None:
+    joules = sum(part.joules for part in assumed_parts((), work, rates.energy))
+    if device is None or own_rate is None:
         return joules
     read_s = (reads.dense_bytes + on_card * expert_bytes) / (own_rate * costs.device_efficiency)
     busy_s = min(read_s, used.seconds)
-    return joules + CARD_REST_WATTS * used.seconds + (CARD_WORK_WATTS - CARD_REST_WATTS) * busy_s
+    rest_watts = min(CARD_REST_WATTS, device.work_watts)
+    return joules + rest_watts * used.seconds + (device.work_watts - rest_watts) * busy_s
 
 
 def _compute_s(

@@ -14,6 +14,8 @@ class FigureUnit(enum.StrEnum):
     GB_PER_S = "gb_per_s"
     """10^9 bytes per second."""
     WATT = "watt"
+    J_PER_GB = "j_per_gb"
+    """Joules for 10^9 bytes."""
     COUNT = "count"
     TEXT = "text"
 

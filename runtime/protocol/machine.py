@@ -50,6 +50,11 @@ class DriveReport(Value):
     """Reads of the size that ``read_bytes_per_s`` is told for; empty if not measured."""
     temperature_c: float | None = None
     """Degrees Celsius, where the system tells."""
+    num_readers: Measured | None = None
+    """Readers of what a computation waits for, as a person states it; None: chosen while loading
+    by what the drive likes best."""
+    joules_per_gb: Measured | None = None
+    """Energy of reading 10^9 bytes, as a person states it; None: assumed."""
 
 
 class MemoryHolder(Value):
@@ -75,6 +80,8 @@ class DeviceReport(Value):
     """Device to host; None where it was not measured."""
     read_bytes_per_s: Measured | None = None
     """The device from its own memory."""
+    work_watts: Measured | None = None
+    """Power while it computes, as a person states it; None: assumed."""
     is_used: bool = False
     """Whether plans use it: of the devices that the installed engine can drive, the first."""
     note: str = ""
@@ -115,5 +122,9 @@ class MachineReport(Value):
     """What the planner leaves free of RAM for the system and other programs."""
     pc_watts: Measured | None = None
     """Power of the whole PC at work without its card, as a person states it; None: assumed."""
+    rest_watts: Measured | None = None
+    """Power of what is beside processor and memory, as a person states it; None: assumed."""
+    energy_method: str = ""
+    """Who says which of the energy sources count; empty where all do."""
     ram_held_by: list[MemoryHolder] = []
     """Other programs with much of the RAM, the largest first."""

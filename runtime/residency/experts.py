@@ -54,6 +54,10 @@ class ExpertCache:
         self._is_one_token = False
         self._num_rows = 1
 
+    def fix_readers(self, number: int) -> None:
+        """Let so many read what a computation waits for, as a person states it."""
+        self._ram.fix_readers(number)
+
     @property
     def layout(self) -> ExpertLayout:
         """How each expert lies in its slot, or the largest ones."""

@@ -55,8 +55,13 @@ class RamExperts:
         self._lanes = ReadLanes(store, books.stalled)
         self.hints = Hints(self._lanes, self.places, books.counters, self.residents.spare)
         self._filling = Filling(self._lanes, self._note_arrival, self._end_filling)
+        self._num_readers: int | None = None
         self._engine_thread = threading.get_ident()
         self._is_open = True
+
+    def fix_readers(self, number: int) -> None:
+        """Let so many read what a computation waits for, whatever the drive likes best."""
+        self._num_readers = self._lanes.num_readers = number
 
     def fill(self, num_per_layer: int, progress: FillProgress) -> None:
         """Read up to so many experts of each layer and wait for them.
@@ -73,14 +78,14 @@ class RamExperts:
         progress(0, total_bytes)
         for first in range(0, len(work), _READS_PER_BATCH):
             batch = work[first : first + _READS_PER_BATCH]
-            depth = self._lanes.num_readers = curve.next_depth
+            depth = self._lanes.num_readers = self._num_readers or curve.next_depth
             started_s = self._clock()
             self._read(batch)
-            if len(batch) == _READS_PER_BATCH:
+            if self._num_readers is None and len(batch) == _READS_PER_BATCH:
                 curve.note(depth, self._bytes_of(batch), self._clock() - started_s)
             done_bytes += self._bytes_of(batch)
             progress(done_bytes, total_bytes)
-        self._lanes.num_readers = curve.best_depth
+        self._lanes.num_readers = self._num_readers or curve.best_depth
         _LOG.info("demands are read by %d readers", self._lanes.num_readers)
 
     def fill_behind(self) -> None:

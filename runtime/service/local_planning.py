@@ -14,7 +14,7 @@ from runtime.hardware.figures import figures_of, require_reachable, state_figure
 from runtime.hardware.holders import ram_holders
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.past_runs import PastRuns
-from runtime.hardware.power import EnergyMeter
+from runtime.hardware.power import EnergyMeter, stated_terms
 from runtime.hardware.profile import MACHINE_FILE, MACHINE_VARIABLE, load_document
 from runtime.hardware.rates import RateCache
 from runtime.inspect.folder import inspect_folder
@@ -157,7 +157,7 @@ class LocalPlanning:
             machine = msgspec.structs.replace(
                 machine, drives=self._drive_rates.with_depths(machine.drives, size)
             )
-        with contextlib.closing(EnergyMeter()) as meter:
+        with contextlib.closing(EnergyMeter(terms=stated_terms(os.environ))) as meter:
             return msgspec.structs.replace(
                 machine,
                 energy_sources=meter.sources,
@@ -185,7 +185,7 @@ class LocalPlanning:
         named = os.environ.get(MACHINE_VARIABLE, "")
         document = load_document(named) if named else {}
         return Figures(
-            figures=figures_of(own, document),
+            figures=figures_of(own, document, _choosable_sources()),
             file=named or str(place),
             is_fixed=bool(named) and Path(named) != place,
         )
@@ -201,7 +201,7 @@ class LocalPlanning:
                 found=named,
                 expected="a start without it",
             )
-        require_reachable(describe_machine(env={}), name, value)
+        require_reachable(describe_machine(env={}), name, value, _choosable_sources())
         state_figure(place, name, value)
 
     def _describe(self, folders: Sequence[str], expert_bytes: int) -> MachineReport:
@@ -259,6 +259,11 @@ def _forecast(
     if chosen is None:
         return HubOutlook(is_too_large=bool(plans))
     return HubOutlook(forecast=chosen.forecast, is_on_drive=needs_drive(chosen))
+
+
+def _choosable_sources() -> list[str]:
+    with contextlib.closing(EnergyMeter()) as meter:
+        return meter.choosable
 
 
 def _without_loaded(machine: MachineReport, held_vram: Mapping[str, int] | None) -> MachineReport:

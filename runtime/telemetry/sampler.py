@@ -105,7 +105,7 @@ class Sampler:
             link_bytes=work.link_bytes,
             ram_bytes_read=added.ram_bytes_read,
             limits=gauges.limits,
-            energy=[*measured, *assumed_parts(measured, work, gauges.energy.pc_watts)],
+            energy=[*measured, *assumed_parts(measured, work, gauges.energy.terms)],
             hints=HintCount(
                 useful=added.hints_useful, late=added.hints_late, wasted=added.hints_wasted
             ),

@@ -36,6 +36,7 @@ MACHINE = MachineReport(
             held_by=[MemoryHolder(name="game", process_id=7, held_bytes=1)],
             shared_bytes=3,
             link_back_bytes_per_s=Measured(value=0.5, method="measured"),
+            work_watts=Measured(value=70.0, method="profile"),
         )
     ],
     drives=[
@@ -48,6 +49,8 @@ MACHINE = MachineReport(
             is_direct=True,
             depth_rates=[DepthRate(num_at_once=4, bytes_per_s=3e9)],
             temperature_c=41.0,
+            num_readers=Measured(value=2.0, method="profile"),
+            joules_per_gb=Measured(value=0.7, method="profile"),
         )
     ],
     kernels="reference",
@@ -56,6 +59,8 @@ MACHINE = MachineReport(
     ram_reclaimable=Measured(value=0.25, method="meminfo", age_s=60.0),
     ram_limits=[Measured(value=0.75, method="cgroup memory.max")],
     pc_watts=Measured(value=80.0, method="profile"),
+    rest_watts=Measured(value=30.0, method="profile"),
+    energy_method="profile",
     ram_held_by=[MemoryHolder(name="browser", process_id=8, held_bytes=9)],
 )
 FIGURE_COMMANDS = (

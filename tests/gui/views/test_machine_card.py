@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 from app.state.machine_figures import MachineFigures
 from app.text.figure_words import FigureWords, age, figure_found, figure_name
 from app.views.machine_card import MachineCard
+from runtime.hardware.figures import figures_of
 from runtime.protocol.errors import ErrorCode, ErrorReport, Severity
 from runtime.protocol.figure_messages import (
     DescribeFigures,
@@ -20,7 +21,7 @@ from runtime.protocol.machine import Measured
 from runtime.protocol.messages import CommandFailed, DescribeMachine
 from tests.gui.text.test_units import plain
 from tests.support.fake_client import FakeClient
-from tests.support.monitor_stage import MonitorStage, ready_stage
+from tests.support.monitor_stage import MonitorStage, machine_with_device, ready_stage
 from tests.support.window_values import FOLDER
 
 READ = Figure(
@@ -208,5 +209,20 @@ def test_every_figure_has_a_name_and_says_what_was_found() -> None:
         name="pc_watts", unit=FigureUnit.WATT, found=Measured(value=65.0, method="assumed")
     )
     assert plain(figure_found(watts)) == "65 W · assumed"
+    joules = Figure(
+        name="drive.joules_per_gb",
+        unit=FigureUnit.J_PER_GB,
+        found=Measured(value=1.0, method="assumed"),
+    )
+    assert plain(figure_found(joules)) == "1 J/GB · assumed"
+    readers = Figure(name="drive.num_readers", unit=FigureUnit.COUNT)
+    assert figure_found(readers) == FigureWords.CHOSEN
+    sources = Figure(name="energy_sources", unit=FigureUnit.TEXT)
+    assert figure_found(sources) == FigureWords.NOT_FOUND
     ages = [age(seconds) for seconds in (5, 61, 7200, 200_000)]
     assert ages == ["just now", "1 minute ago", "2 hours ago", "2 days ago"]
+
+
+def test_every_figure_that_the_runtime_tells_has_words() -> None:
+    for figure in figures_of(machine_with_device(), {}):
+        assert figure_name(figure.name) != figure.name

@@ -132,6 +132,29 @@ def test_doctor_takes_figures_of_a_file_among_the_settings(
     assert rows["profile"][0] == str(place)
 
 
+@pytest.mark.usefixtures("card")
+def test_doctor_tells_energy_and_readers_that_a_person_states(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    path = tmp_path / "machine.json"
+    path.write_text(
+        '{"energy_sources": "none", "pc_watts": 90, "rest_watts": 30.5,'
+        ' "drive": {"num_readers": 2, "joules_per_gb": 0.7},'
+        ' "cards": [{"device": "cuda:0", "work_watts": 70, "link_back_gb_per_s": 1.073741824}]}'
+    )
+    monkeypatch.setenv(MACHINE_VARIABLE, str(path))
+    assert main(["doctor", model]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert rows["energy"][-1] == "profile"
+    assert not any(source in rows["energy"][0] for source in ("rapl", "battery"))
+    assert rows["power, PC"] == ["90 W", "profile"]
+    assert rows["power, beside processor"] == ["30.5 W", "profile"]
+    assert rows["drive readers"] == ["2", "profile"]
+    assert rows["cuda:0 power"] == ["70 W at work", "profile"]
+    assert rows["cuda:0 link back"] == ["1.00 GiB/s", "profile"]
+    assert rows["drive energy"] == ["0.7 J for 1 GB read", "profile"]
+
+
 @pytest.mark.parametrize(
     ("age_s", "text"),
     [

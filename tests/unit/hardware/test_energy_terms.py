@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.hardware.energy_terms import PC_WATTS, REST_WATTS, Work, assumed_parts
+from runtime.hardware.energy_terms import PC_WATTS, REST_WATTS, EnergyTerms, Work, assumed_parts
 from runtime.protocol.values import EnergyPart
 
 WORK = Work(
@@ -50,7 +50,18 @@ def test_assumed_parts_beside_the_battery_are_none() -> None:
 
 
 def test_assumed_parts_use_what_a_person_knows() -> None:
-    assert joules(assumed_parts([], Work(seconds=2), pc_watts=150)) == {"assumed-watts": 300}
-    beside = joules(assumed_parts(measured("rapl:package-0"), Work(seconds=2), pc_watts=10))
+    assert joules(assumed_parts([], Work(seconds=2), EnergyTerms(pc_watts=150))) == {
+        "assumed-watts": 300
+    }
+    beside = joules(
+        assumed_parts(measured("rapl:package-0"), Work(seconds=2), EnergyTerms(pc_watts=10))
+    )
     assert beside == {"assumed-watts": 20}
+    stated = EnergyTerms(pc_watts=150, rest_watts=40, drive_j_per_gb=2.0)
+    read = Work(seconds=2, drive_bytes=3_000_000_000)
+    assert joules(assumed_parts(measured("rapl:package-0"), read, stated)) == {
+        "assumed-watts": 80,
+        "drive-reads": 6.0,
+    }
+    assert joules(assumed_parts([], read, stated))["assumed-watts"] == 300
     assert assumed_parts([], Work(seconds=0)) == []

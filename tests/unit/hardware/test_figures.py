@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from runtime.errors import LarderError
+from runtime.hardware.energy_terms import CARD_WORK_WATTS
 from runtime.hardware.figures import (
     figures_of,
     require_reachable,
@@ -14,7 +15,7 @@ from runtime.hardware.figures import (
     with_figure,
 )
 from runtime.hardware.machine import apply_profile
-from runtime.hardware.power import stated_watts
+from runtime.hardware.power import stated_terms
 from runtime.hardware.profile import MACHINE_VARIABLE, checked_profile, load_profile
 from runtime.plan.cost import rates_of
 from runtime.protocol.errors import ErrorCode
@@ -22,6 +23,7 @@ from runtime.protocol.figure_messages import Figure, FigureUnit
 from runtime.protocol.machine import DeviceReport, DriveReport, MachineReport, Measured
 
 GIB = 1 << 30
+_TEXTS = {"instruction_set": "avx2", "energy_sources": "none"}
 
 
 def own(**changes: Any) -> MachineReport:
@@ -69,6 +71,22 @@ def test_figures_are_found_with_method_and_age_beside_what_is_stated() -> None:
     assert figures["instruction_set"].found_text == "avx2"
     assert figures["num_threads"].unit is FigureUnit.COUNT
     assert figures["pc_watts"].found == Measured(value=65.0, method="assumed")
+    assert figures["rest_watts"].found == Measured(value=25.0, method="assumed")
+    joules = figures["drive.joules_per_gb"]
+    assert (joules.unit, joules.found) == (
+        FigureUnit.J_PER_GB,
+        Measured(value=1.0, method="assumed"),
+    )
+    assert (figures["drive.num_readers"].unit, figures["drive.num_readers"].found) == (
+        FigureUnit.COUNT,
+        None,
+    )
+    (sources,) = [
+        each
+        for each in figures_of(own(), {}, ["rapl:package-0", "battery"])
+        if each.name == "energy_sources"
+    ]
+    assert (sources.unit, sources.found_text) == (FigureUnit.TEXT, "rapl:package-0, battery")
 
 
 def test_figures_of_a_pc_without_card_and_drive_are_fewer() -> None:
@@ -80,11 +98,11 @@ def test_figures_of_a_pc_without_card_and_drive_are_fewer() -> None:
 def test_every_figure_that_is_stated_is_told_again_and_can_be_a_profile() -> None:
     document: dict[str, Any] = {}
     for name, figure in by_name(own(), {}).items():
-        value = "avx2" if figure.unit is FigureUnit.TEXT else 1
+        value = _TEXTS[name] if figure.unit is FigureUnit.TEXT else 1
         document = with_figure(document, name, value)
     checked_profile(document, "file")
     for figure in figures_of(own(), document):
-        assert figure.stated == 1.0 or figure.stated_text == "avx2", figure.name
+        assert figure.stated == 1.0 or figure.stated_text == _TEXTS[figure.name], figure.name
     for name in by_name(own(), {}):
         document = with_figure(document, name, None)
     assert document == {}
@@ -127,16 +145,55 @@ def test_instructions_that_the_processor_lacks_are_refused() -> None:
     assert refused.value.parameters["expected"] == "avx2, portable"
 
 
+def test_counters_that_this_pc_lacks_are_refused() -> None:
+    sources = ["rapl:package-0"]
+    for text in ("rapl:package-0", "none", "battery", "battery , rapl:package-0"):
+        require_reachable(own(), "energy_sources", text, sources)
+    with pytest.raises(LarderError) as refused:
+        require_reachable(own(), "energy_sources", "rapl:package-0, rapl:dram-0", sources)
+    assert refused.value.parameters == {
+        "name": "energy_sources",
+        "found": "rapl:dram-0",
+        "expected": "rapl:package-0, battery, none",
+    }
+
+
+def test_what_is_stated_of_drive_card_and_energy_is_told_as_stated() -> None:
+    document = {
+        "drive": {"num_readers": 2, "joules_per_gb": 0.7},
+        "rest_watts": 30,
+        "energy_sources": "none",
+        "cards": [{"device": "cuda:0", "link_back_gb_per_s": 6, "work_watts": 70}],
+    }
+    before = own()
+    assert before.devices[0].link_back_bytes_per_s is None
+    report = apply_profile(before, checked_profile(document, "file"))
+    (drive,), (card,) = report.drives, report.devices
+    assert drive.num_readers == Measured(value=2, method="profile")
+    assert drive.joules_per_gb == Measured(value=0.7, method="profile")
+    assert report.rest_watts == Measured(value=30, method="profile")
+    assert report.energy_method == "profile"
+    assert card.link_back_bytes_per_s == Measured(value=6e9, method="profile")
+    assert rates_of(report, "/m").energy.drive_j_per_gb == 0.7
+    assert rates_of(report, "/elsewhere").energy.drive_j_per_gb == 1.0
+    rates = rates_of(report, "/m", card).device
+    assert rates is not None
+    assert (rates.link_back_bytes_per_s, rates.work_watts) == (6e9, 70)
+    assumed = rates_of(before, "/m", before.devices[0]).device
+    assert assumed is not None
+    assert assumed.work_watts == CARD_WORK_WATTS
+
+
 def test_stated_watts_are_assumed_of_the_pc_in_answers_and_in_plans(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "machine.json"
     path.write_text('{"pc_watts": 130}')
-    assert stated_watts({MACHINE_VARIABLE: str(path)}) == 130.0
-    assert stated_watts({}) == 65.0
+    assert stated_terms({MACHINE_VARIABLE: str(path)}).pc_watts == 130.0
+    assert stated_terms({}).pc_watts == 65.0
     stated = apply_profile(own(), load_profile(str(path)))
     rates = rates_of(stated, "/m")
-    assert (rates.pc_watts, rates_of(own(), "/m").pc_watts) == (130.0, 65.0)
+    assert (rates.energy.pc_watts, rates_of(own(), "/m").energy.pc_watts) == (130.0, 65.0)
 
 
 @pytest.fixture

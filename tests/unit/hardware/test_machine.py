@@ -268,6 +268,9 @@ def test_load_profile_devices_have_defaults(tmp_path: Path) -> None:
         ({"ram": {"total_gib": 1e9}}, "ram.total_gib", "1e+09"),
         ({"ram": {"total_gib": float("nan")}}, "ram.total_gib", "nan"),
         ({"num_physical_cores": 1.5}, "num_physical_cores", "1.5"),
+        ({"drive": {"num_readers": 9}}, "drive.num_readers", "9"),
+        ({"drive": {"joules_per_gb": -1}}, "drive.joules_per_gb", "-1"),
+        ({"energy_sources": "socket, none, battery"}, "energy_sources", "none, socket"),
         ({"ram": {"total_gib": 4, "available_gib": 5}}, "ram.available_gib", "5 GiB"),
         ({"ram": {"total_gib": 4, "limit_gib": 5}}, "ram.limit_gib", "5 GiB"),
         ({"drive": {"total_gib": 4, "free_gib": 5}}, "drive.free_gib", "5 GiB"),
@@ -293,8 +296,10 @@ def test_load_profile_unknown_field_suggests_the_near_one(tmp_path: Path) -> Non
     assert parameters["name"] == "a field ram.totl_gib of the machine profile"
     assert parameters["expected"] == "total_gib"
     parameters = parameters_of(tmp_path, {"colour": 4})
-    names = "cards, devices, drive, instruction_set, num_physical_cores, num_threads, pc_watts, ram"
-    assert parameters["expected"] == f"one of {names}"
+    assert parameters["expected"] == (
+        "one of cards, devices, drive, energy_sources, instruction_set, num_physical_cores, "
+        "num_threads, pc_watts, ram, rest_watts"
+    )
 
 
 def test_load_profile_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:

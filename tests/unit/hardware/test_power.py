@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from runtime.hardware.energy_terms import EnergyTerms
 from runtime.hardware.gpu_energy import GpuEnergy
-from runtime.hardware.power import EnergyMeter
+from runtime.hardware.power import EnergyMeter, stated_terms
+from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.hardware.system_files import SystemFiles
 from tests.support.fake_systems import system
 
@@ -240,3 +242,48 @@ def test_gpu_energy_library_that_fails_has_no_counters(
     gpus = GpuEnergy()
     assert gpus.read() == {}
     assert cards.num_open == 0
+
+
+def test_energy_meter_counts_what_a_person_lets_count(tmp_path: Path) -> None:
+    tree = rapl(package=5, dram=5) | battery("Discharging", energy_now=50_000_000)
+    files = system(tmp_path, tree)
+
+    def sources(*names: str) -> list[str]:
+        return EnergyMeter(files, terms=EnergyTerms(sources=frozenset(names))).sources
+
+    assert EnergyMeter(files).sources == ["rapl:package-0", "rapl:dram-0"]
+    assert EnergyMeter(files).choosable == ["rapl:package-0", "rapl:dram-0", "battery"]
+    assert sources() == []
+    assert sources("rapl:dram-0") == ["rapl:dram-0"]
+    # The battery counts where no counter of the processor does.
+    assert sources("battery") == ["battery"]
+    assert sources("battery", "rapl:package-0") == ["rapl:package-0"]
+
+
+def test_energy_meter_card_counts_whatever_else_does(tmp_path: Path) -> None:
+    class Card(GpuEnergy):
+        def read(self) -> dict[str, int]:
+            return {"nvml:0": 5}
+
+    files = system(tmp_path, rapl(package=5))
+    meter = EnergyMeter(files, Card(), terms=EnergyTerms(sources=frozenset()))
+    assert meter.sources == ["nvml:0"]
+    assert meter.choosable == []
+
+
+def test_terms_are_those_of_the_profile_and_assumed_without(tmp_path: Path) -> None:
+    path = tmp_path / "machine.json"
+    env = {MACHINE_VARIABLE: str(path)}
+    assert stated_terms({}) == EnergyTerms()
+    path.write_text("{}")
+    assert stated_terms(env) == EnergyTerms()
+    path.write_text(
+        '{"pc_watts": 90, "rest_watts": 30, "drive": {"joules_per_gb": 0},'
+        ' "energy_sources": "battery, rapl:package-0"}'
+    )
+    sources = frozenset({"battery", "rapl:package-0"})
+    assert stated_terms(env) == EnergyTerms(
+        pc_watts=90, rest_watts=30, drive_j_per_gb=0, sources=sources
+    )
+    path.write_text('{"energy_sources": "none"}')
+    assert stated_terms(env) == EnergyTerms(sources=frozenset())

@@ -190,6 +190,13 @@ def test_energy_of_a_token_is_time_and_bytes_and_a_card_at_work_and_at_rest() ->
     assert on_card.joules_per_token == pytest.approx(
         (PC_WATTS + CARD_REST_WATTS) * seconds + (CARD_WORK_WATTS - CARD_REST_WATTS) * busy_s
     )
+    for watts, rest_watts in ((70.0, CARD_REST_WATTS), (10.0, 10.0)):
+        stated = Measured(value=watts, method="profile")
+        small = msgspec.structs.replace(card, work_watts=stated)
+        small_rates = rates_of(machine(devices=(small,)), FOLDER, small)
+        assert forecast(MODEL, READS, small_rates, held(0, ALL), KNOWN).joules_per_token == (
+            pytest.approx((PC_WATTS + rest_watts) * seconds + (watts - rest_watts) * busy_s)
+        )
     # Experts in RAM keep the card waiting, and the whole takes longer.
     half = forecast(MODEL, READS, rates, held(ALL // 2, ALL // 8), KNOWN)
     assert half.joules_per_token > on_card.joules_per_token

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from runtime.hardware.profile import MAX_DRIVE_READERS
 from runtime.memory.ledger import Ledger
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.residency.books import Books
@@ -82,3 +83,21 @@ def test_fill_finds_the_depth_that_the_drive_likes_best(best: int) -> None:
     assert ram._lanes.num_readers == best
     assert sorted(store.read_experts) == [ExpertId(0, number) for number in range(NUM_EXPERTS)]
     ram.close()
+
+
+def test_fill_tries_nothing_where_a_person_states_the_readers() -> None:
+    shape = CacheShape((0,), (NUM_EXPERTS,), NUM_EXPERTS)
+    ledger = Ledger(NUM_EXPERTS * TINY_LAYOUT.record_bytes + policy_bytes(1, NUM_EXPERTS))
+    books = Books(Counters(), ExpertTally(1, NUM_EXPERTS, 32))
+    drive, seen = Drive(8), set[int]()
+    ram = RamExperts(DictionaryStore(), shape, ledger, books, POLICIES[DEFAULT_POLICY], drive)
+    drive.lanes = ram._lanes
+    ram.fix_readers(2)
+    ram.fill(NUM_EXPERTS, lambda *_: seen.add(ram._lanes.num_readers))
+    assert seen == {2}
+    assert ram._lanes.num_readers == 2
+    ram.close()
+
+
+def test_as_many_readers_can_be_stated_as_there_are() -> None:
+    assert max(DEPTHS) == MAX_DRIVE_READERS
