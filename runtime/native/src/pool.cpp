@@ -21,6 +21,9 @@
 #ifndef _WIN32
 #include <pthread.h>
 #endif
+#ifdef __linux__
+#include <sched.h>
+#endif
 #if defined(__x86_64__) || defined(_M_X64)
 #include <immintrin.h>
 #endif
@@ -66,6 +69,7 @@ public:
         const uint64_t ticket = static_cast<uint64_t>(generation) << 32;
         ticket_.store(ticket | static_cast<uint64_t>(num_tasks), std::memory_order_release);
         generation_.store(generation, std::memory_order_seq_cst);
+        keep_apart();
         if (num_sleeping_.load(std::memory_order_seq_cst) > 0) generation_.notify_all();
         work();
         wait_for_end();
@@ -81,8 +85,28 @@ private:
     void grow() {
         while (static_cast<int>(num_started_) < num_wanted_.load(std::memory_order_relaxed)) {
             const int number = num_started_++;
-            std::thread([this, number] { serve(number); }).detach();
+            std::thread thread([this, number] { serve(number); });
+#ifdef __linux__
+            handles_.push_back(thread.native_handle());
+            left_out_ = -1;
+#endif
+            thread.detach();
         }
+    }
+
+    // Let the threads run on any core but the caller's. In a virtual machine a core that slept for
+    // some milliseconds may not count as idle; a thread that is woken then lands on the core of
+    // its waker, which is at work, and waits there for a millisecond.
+    void keep_apart() {
+#ifdef __linux__
+        const int here = sched_getcpu();
+        if (here < 0 || here == left_out_) return;
+        cpu_set_t cores;
+        if (sched_getaffinity(0, sizeof cores, &cores) != 0) return;
+        left_out_ = here;
+        if (CPU_COUNT(&cores) > static_cast<int>(handles_.size())) CPU_CLR(here, &cores);
+        for (const pthread_t thread : handles_) pthread_setaffinity_np(thread, sizeof cores, &cores);
+#endif
     }
 
     // Take tasks of the present job until none is left.
@@ -131,6 +155,10 @@ private:
     std::atomic<int> num_wanted_{
         static_cast<int>(std::max(1u, std::thread::hardware_concurrency())) - 1};
     int num_started_ = 0;  // guarded by callers_
+#ifdef __linux__
+    std::vector<pthread_t> handles_;  // guarded by callers_
+    int left_out_ = -1;               // the core that they leave alone; guarded by callers_
+#endif
     std::atomic<int> num_sleeping_{0};
     alignas(64) std::atomic<uint32_t> generation_{0};
     alignas(64) std::atomic<uint64_t> ticket_{0};
