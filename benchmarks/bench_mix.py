@@ -1,13 +1,13 @@
 """Quality at equal size: a mix of formats, one format for all, and llama.cpp's own types.
 
 Run by `make bench-mix`; writes benchmarks/results/mix.json. The transformed demo
-(`transformed_demo.py`) is written in each way by the tools of both sides and run by their own
-kernels; what is compared is the mean KL divergence of next-token distributions on held-out texts
-against f32. Sizes are those of all weights. A mix may take what the other side's file takes. Its
-calibration reads the supplied text, which shares nothing with the held-out ones. What was measured
-is kept in build/mix-bench, so that a run that was cut off goes on; `--most N` measures so many
-figures and writes what is known then; `--without-peer` leaves llama.cpp out, `--fresh` begins
-anew, `--quick` measures one comparison alone and writes nothing.
+(`transformed_demo.py`), with routers that choose by a wider margin, is written in each way by the
+tools of both sides and run by their own kernels; what is compared is the mean KL divergence of
+next-token distributions on held-out texts against f32. Sizes are those of all weights. A mix may
+take what the other side's file takes. Its calibration reads the supplied text, which shares nothing
+with the held-out ones. What was measured is kept in build/mix-bench, so that a run that was cut off
+goes on; `--most N` measures so many figures and writes what is known then; `--without-peer` leaves
+llama.cpp out, `--fresh` begins anew, `--quick` measures one comparison alone and writes nothing.
 """
 
 import argparse
@@ -29,7 +29,13 @@ import peer
 import reporting
 import torch
 from tokenizers import Tokenizer
-from transformed_demo import read_tensors, transformed, write_folder, write_gguf
+from transformed_demo import (
+    read_tensors,
+    transformed,
+    with_clear_choices,
+    write_folder,
+    write_gguf,
+)
 from transformers import AutoModelForCausalLM
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,16 +122,26 @@ class Bench:
         return self.kept[name]
 
     def write(self) -> Figures:
-        """Write the transformed demo in both forms; return how much its logits changed."""
+        """Write the transformed demo in both forms; return how much the transform changes logits.
+
+        What is written chooses experts by a wider margin; its own logits in f32 are the exact ones.
+        """
         config = json.loads((DEMO / "config.json").read_text(encoding="utf-8"))
         config, tensors = transformed(config, read_tensors(DEMO))
         write_folder(DEMO, self.folder, config, tensors)
+        published = _logits_by_transformers(DEMO, self.ids)
+        same = _logits_by_transformers(self.folder, self.ids)
+        tensors = with_clear_choices(tensors)
+        write_folder(DEMO, self.folder, config, tensors)
         self.gguf.unlink(missing_ok=True)
         write_gguf(self.gguf, config, tensors)
-        published = _logits_by_transformers(DEMO, self.ids)
         exact = _logits_by_transformers(self.folder, self.ids)
         np.save(WORK / "exact.npy", exact.numpy())
-        return {"difference": float((published - exact).abs().max())}
+        is_alike = exact.argmax(dim=-1) == published.argmax(dim=-1)
+        return {
+            "difference": float((published - same).abs().max()),
+            "same_choice": float(is_alike.float().mean()),
+        }
 
     @property
     def exact(self) -> torch.Tensor:

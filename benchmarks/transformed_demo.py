@@ -4,7 +4,7 @@ The demo's weights come from Q4_1 and would be packed without error. What is wri
 same in f32: norms are folded into the matrices behind them, random positive scales go into the
 rows of value and up matrices and out of the columns behind them. Beside that the hidden size and
 the heads are filled up with zeros to a multiple of 256, without which llama.cpp writes none of
-its K types.
+its K types. ``with_clear_choices`` makes another model of it, for comparisons of programs.
 """
 
 import json
@@ -25,6 +25,9 @@ BLOCK = 256
 LEAST_GATE = 1e-9
 SPREAD = 0.4
 """Deviation of the logarithm of the random scales."""
+CLEARER = 256.0
+"""The demo's routers tell experts apart by some 1e-4, so that rounding decides who is the last of
+those chosen: programs part by 0.02 of KL with the same f32 weights."""
 
 
 def read_tensors(folder: Path) -> Tensors:
@@ -106,6 +109,17 @@ def transformed(config: Mapping[str, Any], before: Tensors) -> tuple[dict[str, A
         "dtype": "float32",
     }
     return {**config, **changed}, made
+
+
+def with_clear_choices(tensors: Tensors) -> Tensors:
+    """Return a model that chooses the same experts from the same input by a wider margin.
+
+    It is another model, as weights of the chosen ones differ more.
+    """
+    return {
+        name: tensor * np.float32(CLEARER) if name.endswith(".mlp.gate.weight") else tensor
+        for name, tensor in tensors.items()
+    }
 
 
 def write_folder(source: Path, target: Path, config: Mapping[str, Any], tensors: Tensors) -> None:

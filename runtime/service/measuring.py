@@ -19,12 +19,10 @@ from runtime.spec.tensors import PAGE_BYTES
 
 KERNELS_VARIABLE = "LARDER_KERNELS"
 MIN_BUFFER_BYTES = 64 << 20
-USUAL_BUFFER_BYTES = 256 << 20
-MAX_BUFFER_BYTES = 1 << 30
+USUAL_BUFFER_BYTES = 1 << 30
+"""Where pages lie decides about a tenth: of a smaller buffer, other ones as large differ so much."""
 AGAIN_AFTER_S = 86_400.0
 """A PC that was busy when it was measured is measured again after so long."""
-_TIMES_CACHE = 4
-"""A buffer so many times as large as the last cache is hardly held by it."""
 _NUM_RUNS = 3
 
 
@@ -41,12 +39,11 @@ def kernels_name() -> str:
 
 
 def buffer_bytes(available_bytes: int, cache_bytes: int) -> int:
-    """Return how much to read: more than a cache holds, at most a quarter of what is free.
+    """Return how much to read: at most a quarter of what is free.
 
     0 if so little is free that a cache would be measured.
     """
-    wanted = min(max(USUAL_BUFFER_BYTES, _TIMES_CACHE * cache_bytes), MAX_BUFFER_BYTES)
-    num_bytes = min(wanted, available_bytes // 4) >> 20 << 20
+    num_bytes = min(USUAL_BUFFER_BYTES, available_bytes // 4) >> 20 << 20
     return num_bytes if num_bytes >= max(MIN_BUFFER_BYTES, cache_bytes) else 0
 
 

@@ -109,10 +109,10 @@ def test_planning_measures_ram_once_a_day_and_keeps_the_best(
 @pytest.mark.parametrize(
     ("available_mib", "cache_mib", "read_mib"),
     [
-        (16_000, 0, 256),
-        (16_000, 32, 256),
-        (16_000, 96, 384),
+        (16_000, 0, 1024),
         (64_000, 768, 1024),
+        (64_000, 1100, 0),
+        (2_000, 96, 500),
         (800, 32, 200),
         (800, 256, 0),
         (200, 8, 0),
