@@ -217,7 +217,8 @@ class ExpertCache:
 
         Of RAM slots the sum counts: layers exchange them. Slots that go give their memory back
         before others come; free RAM slots are filled in the background. If there is not enough
-        memory, numbers and limits stay as they were.
+        memory, numbers and limits stay as they were; only of a card that refuses the room that
+        slots had a moment before, some are gone.
         """
         self._ram.hints.withdraw()
         self._trial.restart()
@@ -265,8 +266,10 @@ class ExpertCache:
             for layer, expert in above.shrink(above_per_layer):
                 self._ram.residents.show(layer, expert)
             above.device.ledger.set_limit(above_limit_bytes)
-            above.grow(above_per_layer)
         self._ram.residents.grow(sum(slots_per_layer))
+        if above is not None:
+            # Last: a card that refuses room now may not even give back what it had before.
+            above.grow(above_per_layer)
 
     def _time_step(self) -> None:
         """Let the trial know how long the step that ends took, if it was one token."""

@@ -205,6 +205,26 @@ def test_device_experts_that_the_card_refuses_room_leave(monkeypatch: pytest.Mon
     device.close()
 
 
+def test_slots_in_ram_stay_as_they_were_where_the_card_refuses_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench, device = _crowded(monkeypatch)
+    ledger, before = bench.cache._ledger, bench.cache.slots_per_layer
+
+    def refuse(*arguments: object, **more: object) -> torch.Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("runtime.device.torch_arena.torch.empty", refuse)
+        with pytest.raises(LarderError):
+            bench.cache.resize((2, 2), ledger.limit_bytes, (3, 2), 5 * TINY_LAYOUT.record_bytes)
+    assert bench.cache.slots_per_layer == before
+    assert bench.cache.wait_filled(60)
+    bench.cache.check()
+    bench.cache.close()
+    device.close()
+
+
 def test_device_experts_that_come_back_after_a_refusal_are_read_anew(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
