@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 import torch
 
 from runtime.device.base import Device, DeviceArena, DeviceEvent
+from runtime.errors import LarderError
 from runtime.kernels.matrix import Slot
 from runtime.policy.assignment import CopyCosts, choose_copied
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
 
 Pair = tuple[int, Slot]
@@ -24,7 +26,7 @@ class PassingExperts:
     """Copies experts to room on the card that nobody holds, and gives the room back afterwards.
 
     Which ones is chosen from times that are measured here: of rows that the processor computed,
-    and of a first copy. Where the card's budget has no room for two experts, none pass.
+    and of a first copy. Where the card's budget or the card has no room for two experts, none pass.
 
     Threads: used by the engine thread.
     """
@@ -61,7 +63,13 @@ class PassingExperts:
         record_bytes = len(pairs[0][1].bytes())
         if self._device.ledger.free_bytes < NUM_SLOTS * record_bytes:
             return frozenset()
-        arena = self._device.arena(MemoryPart.WORK, NUM_SLOTS, record_bytes)
+        try:
+            arena = self._device.arena(MemoryPart.WORK, NUM_SLOTS, record_bytes)
+        except LarderError as error:
+            if error.code is not ErrorCode.VRAM_FULL:
+                raise
+            # Others have taken what the budget counts on: the processor computes all.
+            return frozenset()
         if self._copy_s is None:
             self._copy_s = self._measured(pairs[0][1], arena)
         numbers = [number for number, _ in pairs]

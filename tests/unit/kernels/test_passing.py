@@ -3,15 +3,17 @@
 import pytest
 import torch
 
-from runtime.device.base import Device
+from runtime.device.base import Device, DeviceArena
 from runtime.device.simulated import SimulatedDevice
 from runtime.device.torch_device import TorchDevice
+from runtime.errors import LarderError
 from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_kernels
 from runtime.kernels.matrix import Slot
 from runtime.kernels.passing import MIN_ROWS, NUM_SLOTS, PassingExperts
 from runtime.kernels.reference import ReferenceKernels
 from runtime.kernels.tiered import TieredKernels
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import expert_layout
@@ -94,6 +96,21 @@ def test_few_rows_or_no_room_pass_nothing() -> None:
     device.ledger.set_limit(NUM_SLOTS * LAYOUT.record_bytes)
     *_, passed = run(device, ReferenceKernels(), passing_on(device), MIN_ROWS)
     assert passed == MIN_ROWS * ROW_BYTES
+    device.close()
+
+
+def test_card_that_refuses_the_room_lets_nothing_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = of_torch()
+    arena = device.arena
+
+    def refuse(kind: MemoryPart, num_slots: int, slot_bytes: int) -> DeviceArena:
+        if kind is MemoryPart.WORK:
+            raise LarderError(ErrorCode.VRAM_FULL, device=device.device)
+        return arena(kind, num_slots, slot_bytes)
+
+    monkeypatch.setattr(device, "arena", refuse)
+    expected, found, _ = run(device, ReferenceKernels(), passing_on(device), MIN_ROWS)
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
     device.close()
 
 
