@@ -4,6 +4,7 @@ It computes with the processor's own kernels, so that answers are the same to th
 figures are those of no real card.
 """
 
+import weakref
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -87,7 +88,8 @@ class SimulatedDevice:
         self.ledger = Ledger(budget_bytes)
         self._pace = Pace(link_bytes_per_s, clock)
         self._link = Link(self._move_piece, PIECE_BYTES)
-        self._arenas: list[SimulatedArena] = []
+        self._arenas = weakref.WeakSet[SimulatedArena]()
+        """Those that somebody has; of a long prompt there are hundreds, one after the other."""
 
     @property
     def num_bytes_copied(self) -> int:
@@ -103,7 +105,7 @@ class SimulatedDevice:
     def arena(self, kind: MemoryPart, num_slots: int, slot_bytes: int) -> SimulatedArena:
         """Return an arena with so many slots."""
         arena = SimulatedArena(self.ledger, kind, num_slots, slot_bytes)
-        self._arenas.append(arena)
+        self._arenas.add(arena)
         return arena
 
     def copy(self, source: torch.Tensor, target: torch.Tensor) -> LinkEvent:
@@ -130,7 +132,7 @@ class SimulatedDevice:
     def close(self) -> None:
         """End copies and give all memory back; may be called twice."""
         self._link.close()
-        for arena in self._arenas:
+        for arena in list(self._arenas):
             arena.close()
         self._arenas.clear()
 

@@ -1,6 +1,7 @@
 """Accelerators that torch can drive: memory and queues of torch's own."""
 
 import logging
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -54,7 +55,8 @@ class TorchDevice:
         self._left: list[Any] = [None, None]
         """The end of what was last sent from each half."""
         self._link = Link(self._move_piece, half_bytes, self._end_copy)
-        self._arenas: list[TorchArena] = []
+        self._arenas = weakref.WeakSet[TorchArena]()
+        """Those that somebody has; of a long prompt there are hundreds, one after the other."""
 
     @property
     def num_bytes_copied(self) -> int:
@@ -76,7 +78,7 @@ class TorchDevice:
         except LarderError:
             arena.close()
             raise
-        self._arenas.append(arena)
+        self._arenas.add(arena)
         return arena
 
     def copy(self, source: torch.Tensor, target: torch.Tensor) -> LinkEvent:
@@ -110,7 +112,7 @@ class TorchDevice:
         """End copies and give all memory back; may be called twice."""
         self._link.close()
         self.synchronize()
-        for arena in self._arenas:
+        for arena in list(self._arenas):
             arena.close()
         self._arenas.clear()
         self.trim()

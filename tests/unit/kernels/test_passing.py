@@ -1,5 +1,8 @@
 """Experts of a prompt that pass to the card: the same results, in room that is given back."""
 
+import weakref
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -160,4 +163,17 @@ def test_nothing_taken_and_nothing_left_behind_when_a_computation_fails() -> Non
         )
 
     assert device.ledger.held_bytes == 0
+    device.close()
+
+
+@pytest.mark.parametrize("make", [simulated, of_torch])
+def test_room_that_was_given_back_is_kept_by_nobody(make: Callable[[], Device]) -> None:
+    device = make()
+    arenas = []
+    for _ in range(3):
+        arena = device.arena(MemoryPart.WORK, NUM_SLOTS, LAYOUT.record_bytes)
+        arena.close()
+        arenas.append(weakref.ref(arena))
+    del arena
+    assert [each() for each in arenas] == [None] * 3
     device.close()
