@@ -108,14 +108,27 @@ class CardGuard:
         if plan is before:
             return False
         self._watch.restart()
-        parts.experts.resize(
-            plan.slots_per_layer,
-            ram_limit_bytes(plan),
-            above_of(plan, parts.spec),
-            vram_limit_bytes(plan),
-        )
+        try:
+            self._resize(plan)
+        except LarderError as error:
+            if error.code is not ErrorCode.VRAM_FULL:
+                raise
+            # It refuses even what it was just given back; what is left stays.
+            num_left = parts.experts.num_device_slots
+            plan = fewer_in_vram(before, parts.experts.layout.record_bytes, num_left)
+            if plan is before:
+                return False
+            self._resize(plan)
         if parts.device is not None:
             parts.device.trim()
         parts.plan = plan
         self._stepped_down(before, plan)
         return True
+
+    def _resize(self, plan: PlacementPlan) -> None:
+        self._parts.experts.resize(
+            plan.slots_per_layer,
+            ram_limit_bytes(plan),
+            above_of(plan, self._parts.spec),
+            vram_limit_bytes(plan),
+        )

@@ -50,13 +50,14 @@ def above_of(plan: PlacementPlan, spec: ModelSpec) -> tuple[int, ...]:
     return tuple(plan.vram_slots_per_layer) or (0,) * len(spec.moe_layers)
 
 
-def fewer_in_vram(plan: PlacementPlan, record_bytes: int) -> PlacementPlan:
+def fewer_in_vram(plan: PlacementPlan, record_bytes: int, kept: int | None = None) -> PlacementPlan:
     """Return the same plan with a part of its experts off the device; itself if none are there.
 
     Its budget there shrinks by what they took, so that the rest of the device is left alone.
+    ``kept`` is how many stay, else most of them.
     """
     slots = sum(plan.vram_slots_per_layer)
-    kept = slots * _KEPT_OF_16 // 16
+    kept = slots * _KEPT_OF_16 // 16 if kept is None else kept
     if kept == slots:
         return plan
     freed_bytes = (slots - kept) * record_bytes

@@ -92,6 +92,11 @@ class ExpertCache:
         return self._above.num_resident if self._above is not None else 0
 
     @property
+    def num_device_slots(self) -> int:
+        """Slots on the device, whoever lies in them."""
+        return len(self._above.slots) if self._above is not None else 0
+
+    @property
     def slots_per_layer(self) -> tuple[int, ...]:
         """RAM slots of each MoE layer; the layers exchange them while they compute."""
         return self._ram.residents.slots_per_layer

@@ -366,6 +366,33 @@ def test_card_that_another_program_fills_gives_experts_back_and_no_more_than_tha
     assert engine._guard._gives_left == 0
 
 
+@pytest.mark.expects_log("runtime.generate.card_guard", "WARNING")
+def test_crowded_card_that_refuses_what_it_was_just_given_keeps_what_is_left(
+    engine: TieredEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = engine._parts
+    assert parts is not None
+    above, device, before = parts.experts._above, parts.device, parts.plan
+    assert above is not None
+    assert device is not None
+
+    def refuse(*arguments: object) -> torch.Tensor:
+        raise LarderError(ErrorCode.VRAM_FULL, device=CARD)
+
+    monkeypatch.setattr(TorchArena, "_allocate", refuse)
+    monkeypatch.setattr(TorchDevice, "free_bytes", CROWDED_BYTES - 1)
+    decode(engine, 0.01, LOOK_TOKENS)
+
+    num_left = len(above.slots)
+    assert num_left < sum(before.vram_slots_per_layer) * 13 // 16
+    assert sum(parts.plan.vram_slots_per_layer) == num_left
+    assert parts.plan.slots_per_layer == before.slots_per_layer
+    assert sum(parts.experts.slots_per_layer) == sum(before.slots_per_layer)
+    assert device.ledger.held_bytes == parts.plan.vram_bytes == device.ledger.limit_bytes
+    parts.experts.check()
+    assert answer(engine, QUESTION).token_ids
+
+
 def test_other_budgets_are_no_collapse(
     engine: TieredEngine, qwen2_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
