@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from runtime.prepare.disk import replacing
+from runtime.prepare.disk import disk_error, replacing
 from runtime.prepare.place import safe_name
 from runtime.protocol.messages import PreparePhase
 from runtime.protocol.model import ModelReport
@@ -108,8 +108,10 @@ def calibration_path(data_folder: str | os.PathLike[str], report: ModelReport) -
 
 
 def write_calibration(path: Path, found: Calibration) -> None:
-    """Write the file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write the file, whole or not at all; what was kept before stays there until then.
+
+    Raises ``DISK_FULL``, ``DISK_NOT_WRITABLE`` or ``COPY_WRITE_FAILED``.
+    """
     told = {
         "version": VERSION,
         **dataclasses.asdict(found.identity),
@@ -126,8 +128,14 @@ def write_calibration(path: Path, found: Calibration) -> None:
         "stream": found.stream,
         **{_DENSE + name: sums for name, sums in found.dense.items()},
     }
-    with replacing(path) as file:
-        np.savez(file, allow_pickle=False, **arrays)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            np.savez(file, allow_pickle=False, **arrays)
+    except OSError as cause:
+        needed_bytes = sum(each.nbytes for each in arrays.values())
+        kept_bytes = path.stat().st_size if path.exists() else 0
+        raise disk_error(path.parent, cause, needed_bytes, kept_bytes) from cause
 
 
 def read_calibration(path: Path, fingerprint: str) -> Calibration | None:

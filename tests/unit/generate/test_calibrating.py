@@ -1,5 +1,6 @@
 """Reading a text with a model: what is counted, and that cut off work goes on."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -207,6 +208,33 @@ def test_what_a_drive_broke_off_is_read_anew(
     again = _read(qwen2_folder, path)
     assert (again.uses == whole.uses).all()
     np.testing.assert_allclose(again.outputs, whole.outputs, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (errno.ENOSPC, ErrorCode.DISK_FULL),
+        (errno.EACCES, ErrorCode.DISK_NOT_WRITABLE),
+        (errno.EIO, ErrorCode.COPY_WRITE_FAILED),
+    ],
+)
+def test_a_drive_that_takes_no_more_is_told(
+    qwen2_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    code: ErrorCode,
+) -> None:
+    def fail(*arguments: object, **more: object) -> None:
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(np, "savez", fail)
+    path = tmp_path / "calibrations" / "kept.npz"
+    with pytest.raises(LarderError) as refused:
+        _read(qwen2_folder, path)
+    assert refused.value.code is code
+    assert refused.value.parameters["folder"] == str(path.parent)
+    assert list(path.parent.iterdir()) == []
 
 
 def test_work_cut_off_at_once_leaves_nothing(qwen2_folder: Path, tmp_path: Path) -> None:
