@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from runtime.errors import LarderError
 from runtime.generate.loading import LoadedParts
 from runtime.generate.trial_pace import TrialPace
+from runtime.inspect.folder import inspect_folder
 from runtime.inspect.gguf.places import is_gguf
 from runtime.kernels.base import PLAIN_STYLE, ExpertStyle, Kernels
 from runtime.kernels.formats import pack, unpack
@@ -51,6 +53,7 @@ from runtime.spec.tensors import (
     expert_layout,
     matrix_bytes,
 )
+from runtime.store.not_finite import not_finite
 
 NUM_PIECES, PIECE_TOKENS = 4, 128
 """What is read for each trial: pieces of the text, evenly apart, in a row."""
@@ -70,6 +73,8 @@ class Trial:
     importance: CalibratedImportance
     names: Mapping[int, str]
     """Of the dense matrices that a mix chooses formats of, by address."""
+    folder: str
+    """Where the model is published."""
 
     def takes(self, name: Name) -> bool:
         """Whether a part is rounded."""
@@ -142,8 +147,11 @@ class TryingKernels:
             for number, slot in experts:
                 if number not in chosen:
                     continue
-                with self._counted():
-                    rounded = _rounded_expert(pool, slot, layout, wanted, trial, number, layer)
+                try:
+                    with self._counted():
+                        rounded = _rounded_expert(pool, slot, layout, wanted, trial, number, layer)
+                except ValueError as cause:
+                    raise _not_finite(trial, ExpertId(layer, number), slot, layout) from cause
                 self._kernels.experts(x, wanted, [(number, rounded)], ids, weights, out, style)
 
     @contextlib.contextmanager
@@ -202,6 +210,18 @@ def _rounded_expert(
     for chunk, data in zip(chunks, packed, strict=True):
         record[chunk.begin_bytes : chunk.begin_bytes + len(data)] = data
     return Slot.from_buffer(record)
+
+
+def _not_finite(trial: Trial, expert: ExpertId, slot: Slot, layout: ExpertLayout) -> LarderError:
+    """Return the error that names the first matrix of an expert with what is no number."""
+    part = next(
+        part
+        for part, each in slot.matrices(layout.parts).items()
+        if not np.isfinite(
+            unpack(each.format, np.asarray(each.data), each.rows, each.columns)
+        ).all()
+    )
+    return not_finite(inspect_folder(trial.folder).experts[expert][part])
 
 
 def _room(num_bytes: int) -> Bytes:
@@ -285,6 +305,7 @@ class Trials:
             FINEST_FORMAT if group == EVERYTHING else TRIED_FORMAT,
             CalibratedImportance(self._found, self._parts.spec),
             names,
+            self._parts.plan.model_folder,
         )
         try:
             self._kernels.trial = trial

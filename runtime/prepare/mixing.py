@@ -23,9 +23,11 @@ from runtime.spec.tensors import (
     ExpertId,
     ExpertPart,
     MatrixLayout,
+    TensorEntry,
     matrix_bytes,
 )
 from runtime.store.checkpoint import CheckpointStore
+from runtime.store.not_finite import not_finite
 
 LEAST_USE = 0.02
 """An expert that was never used counts as this part of a usual one: texts differ."""
@@ -75,7 +77,7 @@ def measure_formats(
     """Try every format on every part.
 
     ``progress`` is called with bytes of published experts that were looked at, and all of them.
-    Raises ``CancelledError``, or what reading raises.
+    Raises ``CancelledError``, ``WEIGHTS_NOT_FINITE``, or what reading raises.
     """
     spec = inspection.spec
     assert spec is not None
@@ -83,7 +85,7 @@ def measure_formats(
     store = CheckpointStore(inspection, is_widened=True)
     try:
         parts = [
-            *_expert_parts(store, importance, progress, cancel),
+            *_expert_parts(store, inspection.experts, importance, progress, cancel),
             *_dense_parts(store, importance),
         ]
     finally:
@@ -104,6 +106,7 @@ def _mix_of(formats: Mapping[Name, WeightFormat], importance: Importance | None)
 
 def _expert_parts(
     store: CheckpointStore,
+    entries: Mapping[ExpertId, Mapping[ExpertPart, TensorEntry]],
     importance: CalibratedImportance,
     progress: ProgressReport | None,
     cancel: Stopper,
@@ -128,6 +131,9 @@ def _expert_parts(
                     )
                     for part in ExpertPart
                 ]
+                for part, (sample, _) in zip(ExpertPart, matrices, strict=True):
+                    if not np.isfinite(sample).all():
+                        raise not_finite(entries[name][part])
 
                 def spoilt(
                     wanted: WeightFormat, matrices: Sequence[tuple[Floats, Floats]] = matrices

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from runtime.engine.base import CancelToken
-from runtime.errors import CancelledError
+from runtime.errors import CancelledError, LarderError
 from runtime.generate import calibrating
 from runtime.generate.calibrating import calibrate
 from runtime.generate.loading import LoadedParts, Tools, load_parts
@@ -28,6 +28,7 @@ from runtime.prepare.calibration import (
 from runtime.prepare.mixing import measure_formats
 from runtime.prepare.prepare import NeverStops, prepare_model
 from runtime.prepare.sensitivity import EVERYTHING, FINEST_FORMAT, group_of
+from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import PreparePhase
 from runtime.protocol.plan import PlacementPlan
 from runtime.protocol.values import Budgets, WeightFormat
@@ -35,6 +36,7 @@ from runtime.spec.mix import Mix
 from runtime.spec.tensors import ExpertId, ExpertLayout
 from tests.support.hand_made_plans import exact_plan
 from tests.support.mixed_gguf import write_mixed
+from tests.support.spoilt_weights import spoilt_expert
 
 _TEXT = "one two three four, the quick brown fox jumps over the lazy dog. " * 20
 _TOKENS = 96
@@ -163,6 +165,18 @@ def test_nothing_is_tried_of_a_gguf_file(tmp_path: Path, other: str) -> None:
     found = _read(path, tmp_path / "kept.npz")
     assert (found.trials, found.is_tried, found.is_complete) == ({}, True, True)
     assert found.uses.any()
+
+
+def test_a_trial_of_weights_that_are_no_numbers_names_them(
+    qwen2_folder: Path, tmp_path: Path
+) -> None:
+    with (
+        spoilt_expert(qwen2_folder, 0, 0, "up_proj") as (spoilt, place),
+        pytest.raises(LarderError) as refused,
+    ):
+        _read(spoilt, tmp_path / "kept.npz")
+    assert refused.value.code is ErrorCode.WEIGHTS_NOT_FINITE
+    assert refused.value.parameters == {"place": place}
 
 
 def test_trials_read_pieces_of_the_whole_text() -> None:

@@ -36,6 +36,7 @@ from runtime.store.checkpoint import CheckpointStore
 from runtime.store.prepared import PreparedStore
 from tests.support.hand_made_plans import exact_plan
 from tests.support.loaded_logits import loaded_logits
+from tests.support.spoilt_weights import spoilt_expert
 from tests.support.tiny_checkpoints import tiny_checkpoint
 
 _TEXT = "one two three four, the quick brown fox jumps over the lazy dog. " * 20
@@ -67,6 +68,15 @@ def _hand_made(inspection: Inspection) -> Mix:
         if name.endswith("_proj.weight")
     }
     return Mix(experts, dense)
+
+
+def test_weights_that_are_no_numbers_are_named(folder: Path, found: Calibration) -> None:
+    with spoilt_expert(folder, 1, 0, "down_proj") as (spoilt, place):
+        inspection = inspect_folder(str(spoilt))
+        with pytest.raises(LarderError) as refused:
+            measure_formats(inspection, found, None, NeverStops())
+    assert refused.value.code is ErrorCode.WEIGHTS_NOT_FINITE
+    assert refused.value.parameters == {"place": place}
 
 
 def test_often_used_experts_have_more_bits(folder: Path, found: Calibration) -> None:
