@@ -1,8 +1,10 @@
 """What the slots of experts take, and the order of experts, where their formats differ."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from runtime.residency.shape import CacheShape
+from runtime.spec.mix import mixed_experts
 from runtime.spec.tensors import ExpertId, ExpertLayout, ExpertPart
 from runtime.store.base import ExpertStore
 
@@ -31,15 +33,11 @@ class SlotSizes:
     @property
     def mean_bits(self) -> float:
         """Bits of a weight in the mean, scales included; 0 where all have one format."""
-        every_layout = [each for layouts in self.layouts.values() for each in layouts]
-        different = {id(each): each for each in every_layout}
-        if len({form for each in different.values() for form in each.formats}) <= 1:
+        numbers = Counter(each.formats for layouts in self.layouts.values() for each in layouts)
+        if len({form for formats in numbers for form in formats}) <= 1:
             return 0.0
-        parts = {key: each.parts.values() for key, each in different.items()}
-        bits_of = {key: 8 * sum(part.num_bytes for part in own) for key, own in parts.items()}
-        gate = every_layout[0][ExpertPart.GATE]
-        num_weights = len(ExpertPart) * gate.rows * gate.columns * len(every_layout)
-        return sum(bits_of[id(each)] for each in every_layout) / num_weights
+        gate = next(iter(self.layouts.values()))[0][ExpertPart.GATE]
+        return mixed_experts(numbers, gate.columns, gate.rows).bits
 
     def of(self, layer: int, expert: int) -> int:
         """Return what the record of one expert takes."""
