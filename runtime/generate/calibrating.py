@@ -268,9 +268,10 @@ class Work:
 def _read(parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int], work: Work) -> None:
     """Read what is left of a text, segment after segment; keep it now and then and at the end.
 
-    Of a segment that a drive broke off the sums hold a part: then what was kept before it counts.
+    Of a segment that is broken off, by a drive or a person, the sums hold a part: then what was
+    kept before it counts. A person's wish waits for the segment's end where that would lose some.
     """
-    found, begun_s = work.found, time.monotonic()
+    found, begun_s, is_kept = work.found, time.monotonic(), True
     kept_s, first_tokens = begun_s, found.num_tokens
     segment_tokens = min(SEGMENT_TOKENS, parts.kv.context_tokens)
     work.tell_read(0.0)
@@ -280,13 +281,14 @@ def _read(parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int], work
                 work.keep()
             raise CancelledError
         segment = ids[found.num_tokens : found.num_tokens + segment_tokens]
-        _read_segment(parts, kernels, segment)
+        _read_segment(parts, kernels, segment, work.cancel if is_kept else CancelToken())
         found.num_tokens += len(segment)
         now_s = time.monotonic()
         # A clock may be too coarse for a small model.
         work.tell_read((found.num_tokens - first_tokens) / max(now_s - begun_s, 1e-6))
         is_last = found.num_tokens == len(ids)
-        if is_last or now_s - kept_s >= KEEP_EVERY_S:
+        is_kept = is_last or now_s - kept_s >= KEEP_EVERY_S
+        if is_kept:
             work.keep()
             kept_s = time.monotonic()
 
@@ -316,16 +318,23 @@ def _try_groups(parts: LoadedParts, trying: TryingKernels, ids: Sequence[int], w
     work.keep()
 
 
-def _read_segment(parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int]) -> None:
+def _read_segment(
+    parts: LoadedParts, kernels: WatchingKernels, ids: Sequence[int], cancel: CancelToken
+) -> None:
     """Put some tokens through all layers, from an empty memory."""
+
+    def enter(layer: int) -> None:
+        cancel.check()
+        kernels.enter(layer)
+
     parts.kv.truncate(0)
     for first in range(0, len(ids), parts.home.chunk_tokens):
         chunk = ids[first : first + parts.home.chunk_tokens]
         parts.experts.begin_step()
         parts.kv.reserve(len(chunk))
-        kernels.enter(0)
+        enter(0)
         hidden = parts.model.forward(
-            chunk, parts.kv.num_tokens, parts.kv.layers, lambda layer: kernels.enter(layer + 1)
+            chunk, parts.kv.num_tokens, parts.kv.layers, lambda layer: enter(layer + 1)
         )
         parts.kv.commit(chunk)
         parts.model.logits(hidden[-OUTPUT_ROWS:])

@@ -190,10 +190,10 @@ def test_what_a_drive_broke_off_is_read_anew(
     whole = _read(qwen2_folder, tmp_path / "whole.npz")
     read_segment, num_left = calibrating._read_segment, 2
 
-    def fail(parts: Any, kernels: WatchingKernels, ids: Any) -> None:
+    def fail(parts: Any, kernels: WatchingKernels, ids: Any, cancel: CancelToken) -> None:
         nonlocal num_left
         num_left -= 1
-        read_segment(parts, kernels, ids)
+        read_segment(parts, kernels, ids, cancel)
         if num_left < 0:
             raise OSError(5, "the drive went away when the sums were added up")
 
@@ -243,6 +243,43 @@ def test_work_cut_off_at_once_leaves_nothing(qwen2_folder: Path, tmp_path: Path)
     with pytest.raises(CancelledError):
         calibrate(plan, _TEXT, _TOKENS, tmp_path / "kept.npz", lambda *_: cancel.cancel(), cancel)
     assert not (tmp_path / "kept.npz").exists()
+
+
+def _cut_off_in_a_layer(folder: Path, path: Path, num_layers: int) -> list[int]:
+    """Have reading cancelled when so many layers were entered; return all that were."""
+    entered: list[int] = []
+    cancel, enter = CancelToken(), WatchingKernels.enter
+
+    def count(self: WatchingKernels, layer: int) -> None:
+        entered.append(layer)
+        if len(entered) == num_layers:
+            cancel.cancel()
+        enter(self, layer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WatchingKernels, "enter", count)
+        with pytest.raises(CancelledError):
+            _read(folder, path, cancel)
+    return entered
+
+
+def test_reading_ends_at_the_next_layer_where_nothing_is_lost(
+    qwen2_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrating, "SEGMENT_TOKENS", 32)
+    path, fingerprint = tmp_path / "kept.npz", exact_plan(qwen2_folder).model_fingerprint
+    assert _cut_off_in_a_layer(qwen2_folder, path, 2) == [0, 1]
+    assert not path.exists()
+    # The first segment is not kept yet: the second one is read to its end, and then both are.
+    assert _cut_off_in_a_layer(qwen2_folder, path, 6) == [0, 1, 2, 3] * 2
+    kept = read_calibration(path, fingerprint)
+    assert kept is not None
+    assert kept.num_tokens == 64
+    monkeypatch.setattr(calibrating, "KEEP_EVERY_S", 0.0)
+    assert _cut_off_in_a_layer(qwen2_folder, path, 6) == [0, 1, 2, 3, 0, 1]
+    kept = read_calibration(path, fingerprint)
+    assert kept is not None
+    assert kept.num_tokens == 96
 
 
 def test_a_damaged_file_is_begun_anew(qwen2_folder: Path, tmp_path: Path) -> None:
