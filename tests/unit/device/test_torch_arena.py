@@ -1,6 +1,5 @@
 """Slots of a card cut out of pieces: what is dropped is free, what is kept keeps its bytes."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,10 +18,9 @@ PER_PIECE = 4
 
 
 @pytest.fixture(autouse=True)
-def _small_pieces() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch_arena, "PIECE_BYTES", PER_PIECE * SLOT_BYTES + 3)
-        yield
+def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The one that tests use too: what another one had undone first would come back with it.
+    monkeypatch.setattr(torch_arena, "PIECE_BYTES", PER_PIECE * SLOT_BYTES + 3)
 
 
 class Bench:
