@@ -1,5 +1,6 @@
 """The expert cache: device slots above RAM slots above the store."""
 
+import contextlib
 import time
 from collections.abc import Generator, Mapping, Sequence
 
@@ -236,13 +237,12 @@ class ExpertCache:
             self._let_go(above.publish(is_waiting=True))
             above_before = above.slots_per_layer
             above_limit_before = above.device.ledger.limit_bytes
-        is_done = False
         try:
-            self._resize(slots_per_layer, limit_bytes, above_per_layer, above_limit_bytes)
-            is_done = True
+            with contextlib.ExitStack() as undo:
+                undo.callback(self._resize, before, limit_before, above_before, above_limit_before)
+                self._resize(slots_per_layer, limit_bytes, above_per_layer, above_limit_bytes)
+                undo.pop_all()
         finally:
-            if not is_done:
-                self._resize(before, limit_before, above_before, above_limit_before)
             self._ram.fill_behind()
 
     def close(self) -> None:

@@ -220,6 +220,8 @@ def test_slots_in_ram_stay_as_they_were_where_the_card_refuses_room(
             bench.cache.resize((2, 2), ledger.limit_bytes, (3, 2), 5 * TINY_LAYOUT.record_bytes)
     assert bench.cache.slots_per_layer == before
     assert bench.cache.wait_filled(60)
+    bench.cache.begin_step()
+    assert bench.cache.num_resident == 2 * NUM_EXPERTS
     bench.cache.check()
     bench.cache.close()
     device.close()
