@@ -83,8 +83,9 @@ class Proposals:
     def carry_out(self, change: Callable[[PlacementPlan], LoadedModel]) -> None:
         """Make the newest placement and tell all who wait; does nothing if nobody does.
 
-        ``change`` leaves everything as it was when it raises. A ``LarderError`` of it is told;
-        anything else is told as a bug and goes on to the caller.
+        ``change`` leaves everything as it was when it raises, but for what a card refuses to hold
+        again. A ``LarderError`` of it is told; anything else is told as a bug and goes on to the
+        caller.
         """
         dones: list[Proposed] = []
         newest: PlacementPlan | None = None

@@ -73,6 +73,20 @@ class CardGuard:
         """Learn anew how fast the card is: other experts lie there now."""
         self._watch.restart()
 
+    def settle(self) -> bool:
+        """Have a plan of what is left where the card refused the room of slots that moved.
+
+        Returns whether there is less than the plan in force says.
+        """
+        parts = self._parts
+        num_left = parts.experts.num_device_slots
+        plan = fewer_in_vram(parts.plan, parts.experts.layout.record_bytes, num_left)
+        if plan is parts.plan:
+            return False
+        self._resize(plan)
+        self._enforce(plan)
+        return True
+
     def run(self, piece: Callable[[], T]) -> T:
         """Return what a piece of a step returns; it can be run twice, and nothing is in use."""
         try:
@@ -113,17 +127,18 @@ class CardGuard:
         except LarderError as error:
             if error.code is not ErrorCode.VRAM_FULL:
                 raise
-            # It refuses even what it was just given back; what is left stays.
-            num_left = parts.experts.num_device_slots
-            plan = fewer_in_vram(before, parts.experts.layout.record_bytes, num_left)
-            if plan is before:
-                return False
-            self._resize(plan)
+            # It refuses even what it was just given back.
+            return self.settle()
+        self._enforce(plan)
+        return True
+
+    def _enforce(self, plan: PlacementPlan) -> None:
+        """Have a plan in force that the card follows already, and tell of it."""
+        parts = self._parts
         if parts.device is not None:
             parts.device.trim()
-        parts.plan = plan
+        before, parts.plan = parts.plan, plan
         self._stepped_down(before, plan)
-        return True
 
     def _resize(self, plan: PlacementPlan) -> None:
         self._parts.experts.resize(

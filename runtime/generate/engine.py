@@ -245,10 +245,14 @@ class TieredEngine:
         end_loan(parts)
         check_placement(parts, plan)
         before, before_bytes = parts.plan, parts.ledger.limit_bytes
-        place(parts, plan, self._kernels, self._counters)
+        assert self._guard is not None, "parts come with a guard"
+        try:
+            place(parts, plan, self._kernels, self._counters)
+        except LarderError:
+            self._guard.settle()
+            raise
         self._topics.forget()
-        if self._guard is not None:
-            self._guard.forget()
+        self._guard.forget()
         after_bytes = ram_limit_bytes(plan)
         changes = (
             (Tier.VRAM, vram_budget_bytes(before), vram_budget_bytes(plan)),

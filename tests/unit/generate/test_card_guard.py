@@ -393,6 +393,32 @@ def test_crowded_card_that_refuses_what_it_was_just_given_keeps_what_is_left(
     assert answer(engine, QUESTION).token_ids
 
 
+def test_plan_in_force_is_what_is_left_where_a_card_refuses_a_change(
+    engine: TieredEngine, qwen2_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, replies = engine._parts, Replies()
+    assert parts is not None
+    before = parts.plan
+
+    def refuse(*arguments: object) -> torch.Tensor:
+        raise LarderError(ErrorCode.VRAM_FULL, device=CARD)
+
+    monkeypatch.setattr(TorchArena, "_allocate", refuse)
+    engine.propose(device_plan(qwen2_folder, 3, VRAM_SLOTS - 1, CARD), replies)
+    engine.apply()
+
+    assert replies.codes == [ErrorCode.VRAM_FULL]
+    num_left = parts.experts.num_device_slots
+    assert num_left < sum(before.vram_slots_per_layer)
+    assert sum(parts.plan.vram_slots_per_layer) == num_left
+    assert parts.plan.slots_per_layer == before.slots_per_layer
+    assert parts.device is not None
+    assert parts.device.ledger.held_bytes == parts.plan.vram_bytes
+    (note,) = [each for each in engine.sample(0.1).notes if each.code is NoteCode.CARD_FULL]
+    assert note.parameters == {"old_bytes": before.vram_bytes, "new_bytes": parts.plan.vram_bytes}
+    parts.experts.check()
+
+
 def test_other_budgets_are_no_collapse(
     engine: TieredEngine, qwen2_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
