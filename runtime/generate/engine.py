@@ -43,6 +43,7 @@ from runtime.kernels.base import Kernels
 from runtime.kernels.dispatch import choose_device_kernels, choose_kernels
 from runtime.kernels.layer_graphs import LayerGraphs
 from runtime.kernels.reference import ReferenceKernels
+from runtime.memory.heap import give_back_freed
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
 from runtime.protocol.errors import ErrorCode
@@ -265,6 +266,8 @@ class TieredEngine:
             if old_bytes != new_bytes and note is None:
                 self._notes.put(budget_note(tier, old_bytes, new_bytes))
         self._model = msgspec.structs.replace(model, tiers=plan.tiers, budget_bytes=after_bytes)
+        # It takes a while: what is read in the background may be in and told before it ends.
+        give_back_freed()
         return self._model
 
     def _learn(self, device: Device | None) -> None:

@@ -15,7 +15,6 @@ from runtime.generate.plan_terms import (
     vram_limit_bytes,
 )
 from runtime.kernels.base import Kernels
-from runtime.memory.heap import give_back_freed
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.residency.device_experts import DeviceExperts
@@ -66,7 +65,6 @@ def place(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: C
             vram_limit_bytes(plan),
         )
     parts.plan = plan
-    give_back_freed()
 
 
 def _exchange(parts: LoadedParts, plan: PlacementPlan) -> None:

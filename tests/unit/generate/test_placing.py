@@ -109,6 +109,25 @@ def test_placing_larger_fills_in_the_background_and_tells(
     assert run.stats.drive_bytes_read == run.stats.tiers[0].misses == 0
 
 
+def test_a_heap_that_takes_its_time_is_asked_after_the_change_is_told(
+    open_engine: OpenEngine, qwen2_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Experts are read meanwhile, which is told too."""
+    engine, replies = open_engine(exact_plan(qwen2_folder, 3)), Replies()
+    engine.sample(0.1)
+    asked: list[bool] = []
+    monkeypatch.setattr(
+        "runtime.memory.heap._system_trim", lambda: lambda: asked.append(engine.wait_filled(60))
+    )
+
+    engine.propose(exact_plan(qwen2_folder), replies)
+    engine.apply()
+
+    assert asked == [True]
+    codes = [note.code for note in engine.sample(0.1).notes]
+    assert codes == [NoteCode.BUDGET_CHANGED, NoteCode.EXPERTS_LOADED]
+
+
 def test_placing_several_proposals_newest_counts(
     open_engine: OpenEngine, qwen2_folder: Path
 ) -> None:
