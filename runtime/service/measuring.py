@@ -20,7 +20,7 @@ from runtime.spec.tensors import PAGE_BYTES
 KERNELS_VARIABLE = "LARDER_KERNELS"
 MIN_BUFFER_BYTES = 64 << 20
 USUAL_BUFFER_BYTES = 1 << 30
-"""Where pages lie decides about a tenth: of a smaller buffer, other ones as large differ so much."""
+"""Where pages lie decides about a tenth: so much do smaller buffers differ from each other."""
 AGAIN_AFTER_S = 86_400.0
 """A PC that was busy when it was measured is measured again after so long."""
 _NUM_RUNS = 3
