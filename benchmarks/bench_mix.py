@@ -62,8 +62,9 @@ DEMO = ROOT / "build" / "demo" / "larder-demo"
 WORK = ROOT / "build" / "mix-bench"
 HELD_OUT = ROOT / "resources" / "demo" / "heldout.jsonl"
 MAX_DIFFERENCE = 1e-3
-MAX_UNCHANGED_KL = 1e-4
-"""Of the f32 model by either side's kernels."""
+MAX_UNCHANGED_KL = 2e-3
+"""Of the f32 model by either side's kernels. Rounding decides now and then who is the last of the
+experts that are chosen, for them as for the reference."""
 NUM_TOKENS, NUM_ROWS_PER_SET = 160, 1
 CALIBRATED_TOKENS = 1024
 CONTEXT_TOKENS = 512
@@ -204,7 +205,8 @@ class Bench:
 
     def peers(self, process: peer.PeerProcess, kind: int, *, is_pure: bool) -> Figures:
         """Have the peer write a file and run it."""
-        path = WORK / "peer.gguf"
+        # It keeps what it has loaded from a path.
+        path = WORK / f"peer-{kind}-{'pure' if is_pure else 'usual'}.gguf"
         process.quantise(self.gguf, path, kind, is_pure=is_pure)
         kl = self._peers_kl(process, path)
         num_bytes = sum(int(each.n_bytes) for each in gguf.GGUFReader(str(path)).tensors)
@@ -218,7 +220,7 @@ class Bench:
         return {"ours": mine, "peer": self._peers_kl(process, self.gguf)}
 
     def _peers_kl(self, process: peer.PeerProcess, path: Path) -> float:
-        settings = peer.Settings(is_repacked=False, has_flash=False, threads=2)
+        settings = peer.Settings(is_repacked=False, has_flash=False, threads=2, has_f32_kv=True)
         process.load(path, settings, context_tokens=CONTEXT_TOKENS)
         rows = [process.all_logits(list(row), WORK / "logits.npy") for row in self.ids]
         return self._kl(torch.from_numpy(np.concatenate(rows)))

@@ -191,6 +191,8 @@ class Settings:
     has_flash: bool
     threads: int
     ubatch: int = 512
+    has_f32_kv: bool = False
+    """Keys and values in f32, as ours are; they are in f16 where nobody asks."""
 
     def __str__(self) -> str:
         """Return what stands in the table."""
@@ -233,6 +235,7 @@ class PeerProcess(AskedProcess):
             flash=settings.has_flash,
             threads=settings.threads,
             ubatch=settings.ubatch,
+            f32_kv=settings.has_f32_kv,
         )
         return str(answer["info"])
 

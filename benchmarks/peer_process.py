@@ -6,7 +6,7 @@ a JSON object; each answer is one line of JSON:
     {"load": path, "repack": bool, "flash": bool, "threads": n, "ubatch": n,
      "context": n}                                                          -> {"info": ...}
        further, on a card: "gpu_layers": n, and "cpu_experts": n, the first layers whose experts
-       stay in RAM although the layers lie on the card
+       stay in RAM although the layers lie on the card; "f32_kv": true, where f16 is usual
     {"prompt": [ids]}                 a whole prompt from nothing               -> {"seconds": s}
     {"decode": n, "first": id}        n tokens one by one, the likeliest each   -> {"seconds": s}
     {"feed": [ids], "goes_on": bool}  these tokens one by one                   -> {"seconds": s}
@@ -29,6 +29,9 @@ import sys
 import time
 from types import ModuleType
 from typing import Any
+
+F32_TYPE = 0
+"""What ggml calls f32."""
 
 
 class _Tensor(ctypes.Structure):
@@ -138,6 +141,8 @@ class Peer:
         settings.n_threads = settings.n_threads_batch = wish["threads"]
         settings.flash_attn_type = 1 if wish["flash"] else 0
         settings.no_perf = True
+        if wish.get("f32_kv"):
+            settings.type_k = settings.type_v = F32_TYPE
         if wish.get("watched"):
             settings.cb_eval = self._watch
         self._context = library.llama_init_from_model(self._model, settings)
