@@ -7,7 +7,7 @@ are described in ``docs/machine-profiles.md``.
 import dataclasses
 import difflib
 import json
-import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,6 +21,7 @@ MACHINE_FILE = "machine.json"
 """Name of the profile among the settings."""
 _MAX_FILE_BYTES = 1024 * 1024
 _MAX_DEVICES = 16
+_MAX_NUMBER = 1e6
 MAX_THREADS = 1024
 MAX_DRIVE_READERS = 8
 NO_SOURCE = "none"
@@ -161,7 +162,7 @@ def _sources(text: str) -> frozenset[str] | None:
         return frozenset()
     wrong = sorted(name for name in names if name != BATTERY and not name.startswith(COUNTER))
     if wrong:
-        expected = f"{NO_SOURCE}, or of {BATTERY} and counters like {COUNTER}package-0"
+        expected = f"{NO_SOURCE} alone, or {BATTERY} and counters like {COUNTER}package-0"
         _refuse("energy_sources", ", ".join(wrong), expected)
     return names
 
@@ -283,8 +284,10 @@ class _Section:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             _refuse(self._prefix + name, _shown(value), expected)
-        if not math.isfinite(value) or value > 1e6 or value < 0 or (is_positive and value == 0):
-            _refuse(self._prefix + name, f"{value:g}", f"{expected} and at most a million")
+        # Comparing comes first: a whole number of JSON may be too large for a float.
+        if not 0 <= value <= _MAX_NUMBER or (is_positive and value == 0):
+            found = f"{value:g}" if abs(value) <= sys.float_info.max else str(value)
+            _refuse(self._prefix + name, found, f"{expected} and at most a million")
         return float(value)
 
     def _take(self, name: str, default: object) -> object:

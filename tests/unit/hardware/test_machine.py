@@ -259,6 +259,7 @@ def test_load_profile_devices_have_defaults(tmp_path: Path) -> None:
     ("content", "field", "found"),
     [
         ([], "file", "[]"),
+        ({"pc_watts": 10**400}, "pc_watts", str(10**400)[:300]),
         ({"ram": 5}, "ram", "5"),
         ({"ram": {"total_gib": "16"}}, "ram.total_gib", '"16"'),
         ({"ram": {"total_gib": True}}, "ram.total_gib", "true"),
