@@ -134,8 +134,9 @@ def require_reachable(
         usable = INSTRUCTION_SETS[INSTRUCTION_SETS.index(best) :]
         _require(name, [str(value)], usable)
     elif name == "energy_sources":
-        named = [each.strip() for each in str(value).split(",")]
-        _require(name, named, [*dict.fromkeys([*sources, BATTERY]), NO_SOURCE])
+        named = [each.strip() for each in str(value).split(",") if each.strip()]
+        usable = [*dict.fromkeys([*sources, BATTERY]), NO_SOURCE]
+        _require(name, named or [str(value)], usable)
 
 
 def _require(name: str, named: Sequence[str], usable: Sequence[str]) -> None:
@@ -145,7 +146,7 @@ def _require(name: str, named: Sequence[str], usable: Sequence[str]) -> None:
             ErrorCode.SETTING_INVALID,
             name=name,
             found=", ".join(wrong),
-            expected=", ".join(usable),
+            expected=" or ".join(filter(None, [", ".join(usable[:-1]), usable[-1]])),
         )
 
 

@@ -142,7 +142,7 @@ def test_instructions_that_the_processor_lacks_are_refused() -> None:
     require_reachable(own(instruction_set="neon"), "instruction_set", "portable")
     with pytest.raises(LarderError) as refused:
         require_reachable(own(), "instruction_set", "avx512")
-    assert refused.value.parameters["expected"] == "avx2, portable"
+    assert refused.value.parameters["expected"] == "avx2 or portable"
 
 
 def test_counters_that_this_pc_lacks_are_refused() -> None:
@@ -154,8 +154,21 @@ def test_counters_that_this_pc_lacks_are_refused() -> None:
     assert refused.value.parameters == {
         "name": "energy_sources",
         "found": "rapl:dram-0",
-        "expected": "rapl:package-0, battery, none",
+        "expected": "rapl:package-0, battery or none",
     }
+
+
+def test_commas_too_many_are_no_counters() -> None:
+    require_reachable(own(), "energy_sources", "battery,")
+    with pytest.raises(LarderError) as refused:
+        require_reachable(own(), "energy_sources", " ,")
+    assert refused.value.parameters["found"] == " ,"
+
+
+def test_one_instruction_set_alone_is_expected_by_its_name() -> None:
+    with pytest.raises(LarderError) as refused:
+        require_reachable(own(instruction_set="neon"), "instruction_set", "avx2")
+    assert refused.value.parameters["expected"] == "portable"
 
 
 def test_what_is_stated_of_drive_card_and_energy_is_told_as_stated() -> None:
