@@ -65,6 +65,12 @@ class MachineFigures(QObject):
         self.error, self.error_name = error, name
         self.changed.emit()
 
+    def forgive(self, name: str) -> None:
+        """Forget why a figure was refused: what was typed is gone."""
+        if self.error_name == name:
+            self.error, self.error_name = None, ""
+            self.changed.emit()
+
     def _on_session_changed(self) -> None:
         """Ask again what a runtime that went did not answer, once there is the next."""
         if self._session.stage in _WITHOUT_RUNTIME:

@@ -6,6 +6,8 @@ from app.text.words import Word
 from runtime.protocol.figure_messages import Figure, FigureUnit
 
 _SPACE = "\N{NO-BREAK SPACE}"
+_WHOLE_FROM = 1000
+"""From here on four digits are a whole number, which is written out."""
 
 
 class FigureWords:
@@ -116,7 +118,9 @@ def figure_found(figure: Figure) -> str:
 
 def figure_number(value: float, unit: FigureUnit) -> str:
     """A number as it is typed: as many digits as matter."""
-    return f"{value:.0f}" if unit is FigureUnit.COUNT else f"{value:.4g}"
+    if unit is FigureUnit.COUNT or abs(value) >= _WHOLE_FROM:
+        return f"{value:.0f}"
+    return f"{value:.4g}"
 
 
 def age(seconds: float) -> str:

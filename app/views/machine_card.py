@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
@@ -39,6 +40,8 @@ class FigureRow(QWidget):
 
     stated = Signal(str, object)
     """Its name, and what was typed; None takes it back."""
+    kept = Signal(str)
+    """Its name: what was refused was taken out of the field again."""
 
     def __init__(self, figure: Figure) -> None:
         super().__init__()
@@ -82,7 +85,8 @@ class FigureRow(QWidget):
         self._figure = figure
         self._found.setText(figure_found(figure))
         self.field.setEnabled(not is_fixed)
-        if not problem:
+        # What is being typed here while another figure is told stays.
+        if not problem and not self.field.isModified():
             self.field.setText(self._stated_text())
         self.reset.setVisible(bool(self._stated_text()) and not is_fixed)
         self._problem.setText(problem)
@@ -104,8 +108,11 @@ class FigureRow(QWidget):
 
     def _on_typed(self) -> None:
         text = self.field.text().strip()
+        self.field.setModified(False)
         if text != self._stated_text():
             self.stated.emit(self._figure.name, text or None)
+        elif not self._problem.isHidden():
+            self.kept.emit(self._figure.name)
 
 
 class MachineCard(Card):
@@ -143,10 +150,11 @@ class MachineCard(Card):
             self.rows = {each.name: FigureRow(each) for each in figures.figures}
             for index, row in enumerate(self.rows.values()):
                 row.stated.connect(self._on_stated)
+                row.kept.connect(figures.forgive)
                 self._rows.addWidget(row, index, 0)
         for each in figures.figures:
             is_wrong = figures.error is not None and figures.error_name == each.name
-            problem = sentence(figures.error) if is_wrong and figures.error is not None else ""
+            problem = _problem(figures.error, each.name) if is_wrong and figures.error else ""
             self.rows[each.name].show_figure(each, is_fixed=figures.is_fixed, problem=problem)
 
     def _line(self) -> str:
@@ -180,12 +188,20 @@ class MachineCard(Card):
             self._figures.look()
 
 
+def _problem(error: ErrorReport, name: str) -> str:
+    """Return why a figure was refused, with the name that it has here."""
+    parameters = dict(error.parameters)
+    if name in str(parameters.get("name", "")):
+        parameters["name"] = figure_name(name)
+    return sentence(msgspec.structs.replace(error, parameters=parameters))
+
+
 def _no_number(name: str, typed: str) -> ErrorReport:
     return ErrorReport(
         code=ErrorCode.SETTING_INVALID,
         severity=Severity.REQUEST,
         parameters={
-            "name": figure_name(name),
+            "name": name,
             "found": typed[:100],
             "expected": FigureWords.A_NUMBER,
         },

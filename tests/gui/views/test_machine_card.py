@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.state.machine_figures import MachineFigures
@@ -136,16 +137,45 @@ def test_what_is_no_number_is_refused_with_a_sentence_and_stays_to_be_mended(
     assert "but a number" not in shown.texts("ram.limit_gib")
 
 
+def test_what_was_refused_and_taken_out_again_is_forgotten(shown: Shown) -> None:
+    shown.type("ram.read_gb_per_s", "fast")
+    shown.type("ram.read_gb_per_s", "")
+    assert "but a number" not in shown.texts("ram.read_gb_per_s")
+    assert shown.client.count(StateFigure) == 0
+    shown.type("num_physical_cores", "many")
+    shown.figures.forgive("ram.read_gb_per_s")
+    assert "but a number" in shown.texts("num_physical_cores")
+
+
+def test_what_is_being_typed_stays_when_another_figure_is_told(shown: Shown) -> None:
+    field = shown.card.rows["ram.limit_gib"].field
+    shown.type("ram.read_gb_per_s", "40")
+    QTest.keyClicks(field, "1")
+    shown.answer(ALL)
+    QTest.keyClicks(field, "2")
+    assert field.text() == "12"
+    field.editingFinished.emit()
+    command = shown.client.last(StateFigure)
+    assert (command.name, command.number) == ("ram.limit_gib", 12.0)
+    stated = Figure(name=LIMIT.name, unit=LIMIT.unit, stated=12.0)
+    shown.answer([READ, SET, stated, CARD, CORES])
+    assert field.text() == "12"
+
+
 def test_what_the_runtime_refuses_is_told_at_its_figure(shown: Shown) -> None:
     shown.type("num_physical_cores", "1.5")
     error = ErrorReport(
         code=ErrorCode.SETTING_INVALID,
         severity=Severity.REQUEST,
-        parameters={"name": "cores", "found": "1.5", "expected": "a whole number above 0"},
+        parameters={
+            "name": "num_physical_cores of the machine profile",
+            "found": "1.5",
+            "expected": "a whole number above 0",
+        },
     )
     request_id = shown.client.last(StateFigure).request_id
     shown.client.answer(CommandFailed(request_id=request_id, error=error))
-    assert "cores is 1.5, but a whole number above 0" in shown.texts("num_physical_cores")
+    assert "setting Cores that compute is 1.5, but a whole number above 0" in shown.texts("num_physical_cores")
     shown.type("num_physical_cores", "2")
     shown.answer(ALL)
     assert "whole number" not in shown.texts("num_physical_cores")
@@ -204,6 +234,8 @@ def test_every_figure_has_a_name_and_says_what_was_found() -> None:
     assert figure_found(LIMIT) == FigureWords.NO_LIMIT
     assert figure_found(CARD) == FigureWords.NOT_FOUND
     assert plain(figure_found(CORES)) == "6 · system"
+    large = Figure(name=CARD.name, unit=CARD.unit, found=Measured(value=14901.2, method="system"))
+    assert plain(figure_found(large)) == "14901 GiB · system"
     assert figure_found(SET) == "avx2"
     watts = Figure(
         name="pc_watts", unit=FigureUnit.WATT, found=Measured(value=65.0, method="assumed")
