@@ -28,6 +28,11 @@ BLOCK_ENDS = ("o_proj.", "down_proj.", "out_proj.", "dense.")
 """Dense matrices that give what a block adds to the stream."""
 _DENSE = "dense/"
 _MAX_FILE_BYTES = 8 << 30
+_UNREADABLE = (
+    *(OSError, ValueError, KeyError, TypeError, OverflowError, EOFError, zipfile.BadZipFile),
+    # One wrong bit makes a file of another method of packing, or a locked one.
+    RuntimeError,
+)
 Floats = npt.NDArray[np.float32]
 Sums = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.uint64]
@@ -148,7 +153,7 @@ def read_calibration(path: Path, fingerprint: str) -> Calibration | None:
             return None
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             found = _calibration_of({name: arrays[name] for name in arrays.files})
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError):
+    except _UNREADABLE:
         return None
     return found if found.identity.fingerprint == fingerprint else None
 
@@ -176,7 +181,8 @@ def _calibration_of(arrays: dict[str, npt.NDArray[Any]]) -> Calibration:
     )
     num_layers, num_experts = found.uses.shape
     fits = (
-        found.outputs.shape == (num_layers, num_experts)
+        0 <= found.num_tokens <= identity.total_tokens
+        and found.outputs.shape == (num_layers, num_experts)
         and found.inputs.ndim == 2
         and len(found.inputs) == num_layers
         and found.hidden.shape[:2] == (num_layers, num_experts)
