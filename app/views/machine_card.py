@@ -3,7 +3,7 @@
 import math
 
 import msgspec
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QGridLayout,
@@ -69,7 +69,6 @@ class FigureRow(QWidget):
         typed.addWidget(self.field)
         typed.addWidget(unit)
         typed.addWidget(self._found, 1)
-        typed.addWidget(self.reset)
         layout = QGridLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setHorizontalSpacing(16)
@@ -77,7 +76,9 @@ class FigureRow(QWidget):
         layout.setColumnStretch(1, 1)
         layout.addWidget(caption, 0, 0)
         layout.addLayout(typed, 0, 1)
-        layout.addWidget(self._problem, 1, 1)
+        # In a narrow window there is no room beside what was found.
+        layout.addWidget(self.reset, 1, 1, Qt.AlignmentFlag.AlignLeft)
+        layout.addWidget(self._problem, 2, 1)
         self.show_figure(figure, is_fixed=False, problem="")
 
     def show_figure(self, figure: Figure, *, is_fixed: bool, problem: str) -> None:

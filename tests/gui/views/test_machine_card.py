@@ -110,6 +110,18 @@ def test_typed_figure_is_stated_and_this_pc_is_looked_at_anew(shown: Shown) -> N
     assert (command.name, command.number, command.text) == ("ram.read_gb_per_s", None, "")
 
 
+def test_figure_that_is_stated_needs_no_wider_window_than_one_that_is_found(
+    shown: Shown,
+) -> None:
+    row = shown.card.rows["ram.read_gb_per_s"]
+    found_width = row.minimumSizeHint().width()
+    stated = Figure(name=READ.name, unit=READ.unit, found=READ.found, stated=40.5)
+    shown.type(READ.name, "40.5")
+    shown.answer([stated, *ALL[1:]])
+    assert not row.reset.isHidden()
+    assert row.minimumSizeHint().width() == found_width
+
+
 def test_typed_text_is_stated_as_text(shown: Shown) -> None:
     shown.type("instruction_set", "portable")
     command = shown.client.last(StateFigure)
