@@ -28,6 +28,8 @@ BLOCK_ENDS = ("o_proj.", "down_proj.", "out_proj.", "dense.")
 """Dense matrices that give what a block adds to the stream."""
 _DENSE = "dense/"
 _MAX_FILE_BYTES = 8 << 30
+_RECORD_BYTES = 512
+"""At most what a file takes for an array beside its numbers: headers, and its name twice."""
 _UNREADABLE = (
     *(OSError, ValueError, KeyError, TypeError, OverflowError, EOFError, zipfile.BadZipFile),
     # One wrong bit makes a file of another method of packing, or a locked one.
@@ -138,7 +140,7 @@ def write_calibration(path: Path, found: Calibration) -> None:
         with replacing(path) as file:
             np.savez(file, allow_pickle=False, **arrays)
     except OSError as cause:
-        needed_bytes = sum(each.nbytes for each in arrays.values())
+        needed_bytes = sum(each.nbytes + _RECORD_BYTES for each in arrays.values())
         kept_bytes = path.stat().st_size if path.exists() else 0
         raise disk_error(path.parent, cause, needed_bytes, kept_bytes) from cause
 

@@ -1,17 +1,20 @@
 """What was learnt of a model is read from its file, or begun anew where that is damaged."""
 
+import errno
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from runtime.errors import LarderError
 from runtime.prepare.calibration import (
     Calibration,
     Identity,
     read_calibration,
     write_calibration,
 )
+from runtime.protocol.errors import ErrorCode
 
 _FINGERPRINT = "some model"
 
@@ -47,6 +50,21 @@ def test_one_wrong_bit_anywhere_is_told_by_nothing_worse_than_no_calibration(
     assert num_damaged > len(whole) // 6
     path.write_bytes(whole)
     assert read_calibration(path, _FINGERPRINT) is not None
+
+
+def test_full_drive_needs_no_less_than_the_file_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_bytes = _written(tmp_path / "some.npz").stat().st_size
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(LarderError) as refused:
+        _written(tmp_path / "other.npz")
+    assert refused.value.code is ErrorCode.DISK_FULL
+    assert num_bytes <= int(str(refused.value.parameters["needed_bytes"])) < 3 * num_bytes
 
 
 @pytest.mark.parametrize(
