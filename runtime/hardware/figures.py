@@ -176,6 +176,7 @@ def write_figures(path: Path, document: dict[str, Any]) -> None:
 def state_figure(path: Path, name: str, value: float | str | None) -> None:
     """State a figure in the file of the settings, and have it count from now on."""
     before = load_document(str(path)) if path.exists() else {}
+    checked_profile(before, str(path))
     write_figures(path, with_figure(before, name, value))
     if path.exists():
         os.environ[MACHINE_VARIABLE] = str(path)

@@ -15,7 +15,12 @@ from runtime.hardware.holders import ram_holders
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.past_runs import PastRuns
 from runtime.hardware.power import EnergyMeter, stated_terms
-from runtime.hardware.profile import MACHINE_FILE, MACHINE_VARIABLE, load_document
+from runtime.hardware.profile import (
+    MACHINE_FILE,
+    MACHINE_VARIABLE,
+    checked_profile,
+    load_document,
+)
 from runtime.hardware.rates import RateCache
 from runtime.inspect.folder import inspect_folder
 from runtime.inspect.inspection import Inspection
@@ -171,7 +176,10 @@ class LocalPlanning:
         *,
         is_fresh: bool = False,
     ) -> Figures:
-        """Return this PC's own figures beside the stated ones."""
+        """Return this PC's own figures beside the stated ones.
+
+        Raises ``LarderError`` with ``SETTING_INVALID`` for a profile that somebody wrote wrongly.
+        """
         if is_fresh:
             RateCache(self._rates_path).forget()
             self._is_ram_measured = False
@@ -184,6 +192,7 @@ class LocalPlanning:
         place = find_folders().settings / MACHINE_FILE
         named = os.environ.get(MACHINE_VARIABLE, "")
         document = load_document(named) if named else {}
+        checked_profile(document, named)
         return Figures(
             figures=figures_of(own, document, _choosable_sources()),
             file=named or str(place),

@@ -366,6 +366,26 @@ def test_planning_states_figures_that_count_in_plans_and_takes_them_back(
     assert planning.plan(str(house.model), Budgets(), 0).recommended is not None
 
 
+@pytest.mark.parametrize("text", ['{"ram": 5}', '{"cards": [5]}', '{"cards": 5}', '{"drive": []}'])
+def test_planning_names_the_field_of_a_profile_that_was_written_wrongly(
+    house: House, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv(MACHINE_VARIABLE, "")
+    house.planning.state_figure("num_threads", 1)
+    place = Path(house.planning.figures("").file)
+    place.write_text(text)
+    changes = (
+        lambda: house.planning.state_figure("ram.total_gib", 4),
+        lambda: house.planning.state_figure("cards[cuda:0].free_gib", 4),
+        lambda: house.planning.figures(""),
+    )
+    for change in changes:
+        with pytest.raises(LarderError) as refused:
+            change()
+        assert refused.value.code is ErrorCode.SETTING_INVALID
+    assert place.read_text() == text
+
+
 def test_planning_changes_nothing_in_a_profile_that_was_named_for_this_run(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
