@@ -121,10 +121,10 @@ def _machine_rows(machine: MachineReport) -> Iterator[tuple[str, ...]]:
     yield (
         "processor",
         (
-            f"{machine.cpu_name}, {machine.num_physical_cores} cores, "
-            f"{machine.num_logical_cores} threads"
+            f"{machine.cpu_name}, {_counted(machine.num_physical_cores, 'core')}, "
+            f"{_counted(machine.num_logical_cores, 'thread')}"
         ),
-        machine.instruction_set,
+        ", ".join(filter(None, (machine.instruction_set, machine.processor_method))),
     )
     yield ("kernels", machine.kernels, "")
     yield ("RAM", *_size(machine.ram_total))
@@ -155,6 +155,10 @@ def _machine_rows(machine: MachineReport) -> Iterator[tuple[str, ...]]:
     else:
         place = find_folders().settings / MACHINE_FILE
         yield ("profile", "none", f"{place} may state other figures")
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _energy_rows(machine: MachineReport) -> Iterator[tuple[str, ...]]:

@@ -92,6 +92,7 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
         num_logical_cores=report.num_logical_cores if cores is None else cores,
         pc_watts=_stated_or(profile.pc_watts, report.pc_watts),
         rest_watts=_stated_or(profile.rest_watts, report.rest_watts),
+        processor_method="" if cores is None and not profile.instruction_set else _METHOD,
         energy_method="" if profile.energy_sources is None else _METHOD,
         instruction_set=profile.instruction_set or report.instruction_set,
         devices=mark_used(_simulated(profile)) or _with_cards(report.devices, profile),

@@ -126,5 +126,7 @@ class MachineReport(Value):
     """Power of what is beside processor and memory, as a person states it; None: assumed."""
     energy_method: str = ""
     """Who says which of the energy sources count; empty where all do."""
+    processor_method: str = ""
+    """Who says how many cores compute, or with which instructions; empty where nobody does."""
     ram_held_by: list[MemoryHolder] = []
     """Other programs with much of the RAM, the largest first."""

@@ -61,6 +61,7 @@ MACHINE = MachineReport(
     pc_watts=Measured(value=80.0, method="profile"),
     rest_watts=Measured(value=30.0, method="profile"),
     energy_method="profile",
+    processor_method="profile",
     ram_held_by=[MemoryHolder(name="browser", process_id=8, held_bytes=9)],
 )
 FIGURE_COMMANDS = (

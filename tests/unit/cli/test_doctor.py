@@ -156,6 +156,31 @@ def test_doctor_tells_energy_and_readers_that_a_person_states(
 
 
 @pytest.mark.parametrize(
+    ("stated", "told", "method"),
+    [
+        ({"num_threads": 1}, "1 core, 1 thread", "profile"),
+        ({"instruction_set": "portable"}, "", "portable, profile"),
+        ({"num_physical_cores": 3}, "3 cores, 3 threads", "profile"),
+    ],
+)
+def test_doctor_tells_that_a_person_states_cores_and_instructions(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+    stated: dict[str, object],
+    told: str,
+    method: str,
+) -> None:
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(stated))
+    monkeypatch.setenv(MACHINE_VARIABLE, str(path))
+    assert main(["doctor", str(tmp_path)]) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert rows["processor"][0].endswith(told)
+    assert rows["processor"][-1].endswith(method)
+
+
+@pytest.mark.parametrize(
     ("age_s", "text"),
     [
         (0.0, "just now"),
