@@ -187,7 +187,9 @@ def test_what_the_runtime_refuses_is_told_at_its_figure(shown: Shown) -> None:
     )
     request_id = shown.client.last(StateFigure).request_id
     shown.client.answer(CommandFailed(request_id=request_id, error=error))
-    assert "setting Cores that compute is 1.5, but a whole number above 0" in shown.texts("num_physical_cores")
+    assert "setting Cores that compute is 1.5, but a whole number above 0" in shown.texts(
+        "num_physical_cores"
+    )
     shown.type("num_physical_cores", "2")
     shown.answer(ALL)
     assert "whole number" not in shown.texts("num_physical_cores")
