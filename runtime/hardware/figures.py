@@ -135,8 +135,8 @@ def require_reachable(
         _require(name, [str(value)], usable)
     elif name == "energy_sources":
         named = [each.strip() for each in str(value).split(",") if each.strip()]
-        usable = [*dict.fromkeys([*sources, BATTERY]), NO_SOURCE]
-        _require(name, named or [str(value)], usable)
+        names = [*dict.fromkeys([*sources, BATTERY]), NO_SOURCE]
+        _require(name, named or [str(value)], names)
 
 
 def _require(name: str, named: Sequence[str], usable: Sequence[str]) -> None:
