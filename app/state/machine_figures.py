@@ -51,14 +51,19 @@ class MachineFigures(QObject):
         self.changed.emit()
 
     def state(self, name: str, number: float | None = None, text: str = "") -> None:
-        """State a figure, or take it back with neither number nor text."""
+        """State a figure, or take it back with neither number nor text.
+
+        Without a runtime, which the window tells of, all stays as it was and is shown so.
+        """
         folder = self._folder()
-        self._session.ask(
+        is_asked = self._session.ask(
             lambda request_id: StateFigure(
                 request_id=request_id, name=name, number=number, text=text, folder=folder
             ),
             lambda event: self._on_told(name, event),
         )
+        if not is_asked:
+            self.changed.emit()
 
     def refuse(self, name: str, error: ErrorReport) -> None:
         """Say that what was typed is no number."""

@@ -229,6 +229,15 @@ def test_without_a_runtime_figures_are_asked_for_once_there_is_one(
     stage.close()
 
 
+def test_what_no_runtime_can_take_does_not_stay_in_its_field(shown: Shown) -> None:
+    shown.client.stop()
+    shown.type("num_physical_cores", "3")
+    shown.type("ram.read_gb_per_s", "40")
+    assert shown.client.count(StateFigure) == 0
+    assert shown.card.rows["num_physical_cores"].field.text() == "4"
+    assert shown.card.rows["ram.read_gb_per_s"].field.text() == ""
+
+
 def test_figures_that_a_runtime_owed_when_it_went_are_asked_of_the_next(
     stage: MonitorStage, qtbot: QtBot
 ) -> None:
