@@ -8,9 +8,10 @@ they add.
 
 import dataclasses
 import json
+import math
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -188,8 +189,16 @@ def _calibration_of(arrays: dict[str, npt.NDArray[Any]]) -> Calibration:
         and found.inputs.ndim == 2
         and len(found.inputs) == num_layers
         and found.hidden.shape[:2] == (num_layers, num_experts)
-        and all(np.isfinite(sums).all() for sums in (found.inputs, found.hidden, found.outputs))
+        and found.stream.ndim == 1
+        and all(sums.ndim == 1 for sums in found.dense.values())
+        and all(np.isfinite(sums).all() for sums in _sums(found))
+        and all(map(math.isfinite, found.trials.values()))
     )
     if not fits:
         raise ValueError("arrays that do not belong together")
     return found
+
+
+def _sums(found: Calibration) -> Iterable[npt.NDArray[Any]]:
+    """Return all sums that were kept."""
+    return (found.inputs, found.hidden, found.outputs, found.stream, *found.dense.values())

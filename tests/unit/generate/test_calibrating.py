@@ -282,6 +282,20 @@ def test_reading_ends_at_the_next_layer_where_nothing_is_lost(
     assert kept.num_tokens == 96
 
 
+@pytest.mark.parametrize("kind", ["inputs", "hidden", "outputs", "stream", "dense/"])
+def test_sums_that_are_no_numbers_are_none(qwen2_folder: Path, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "kept.npz"
+    fingerprint = _read(qwen2_folder, path).identity.fingerprint
+    with np.load(path) as file:
+        arrays = {name: file[name].copy() for name in file.files}
+    name = next(name for name in arrays if name.startswith(kind))
+    np.savez(path, **arrays)
+    assert read_calibration(path, fingerprint) is not None
+    arrays[name].flat[0] = np.nan
+    np.savez(path, **arrays)
+    assert read_calibration(path, fingerprint) is None
+
+
 def test_a_damaged_file_is_begun_anew(qwen2_folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "kept.npz"
     whole = _read(qwen2_folder, path)
