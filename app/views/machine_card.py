@@ -63,7 +63,9 @@ class FigureRow(QWidget):
         caption.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         unit = label(unit_name(figure.unit), "dim")
         unit.setFixedWidth(_UNIT_WIDTH)
-        unit.setVisible(not is_text)
+        if is_text:
+            # Shown before it has a parent, it would be a window of its own, and have the focus.
+            unit.hide()
         typed = QHBoxLayout()
         typed.setSpacing(_SPACING)
         typed.addWidget(self.field)
