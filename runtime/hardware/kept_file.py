@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import threading
 from pathlib import Path
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -25,8 +26,11 @@ def kept_text(path: Path) -> str:
 
 
 def replace_file(path: Path, content: str, what: str) -> None:
-    """Write a file whole, for its person alone; where that cannot be done it is logged."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    """Write a file whole, for its person alone; where that cannot be done it is logged.
+
+    Threads: any, also at once.
+    """
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         temporary.touch(mode=0o600)
