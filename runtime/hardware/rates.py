@@ -93,7 +93,8 @@ class RateCache:
             if key.startswith("drive:"):
                 newest = min(before, newest, key=_value)
             elif key == RAM:
-                newest = max(before, newest, key=_value)
+                # Of equal ones the newest, which may know better how it was measured.
+                newest = max(newest, before, key=_value)
                 # It was looked at again just now and still counts.
                 newest = dataclasses.replace(newest, at_s=self.now_s())
         if newest != before:

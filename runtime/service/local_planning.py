@@ -3,7 +3,8 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -38,7 +39,12 @@ from runtime.protocol.values import Budgets
 from runtime.service.drive_rates import DriveRates
 from runtime.service.folders import find_folders
 from runtime.service.inspections import Inspections
-from runtime.service.measuring import forget_other_machine, kernels_name, measure_ram
+from runtime.service.measuring import (
+    BUSY_AGAIN_AFTER_S,
+    forget_other_machine,
+    kernels_name,
+    measure_ram,
+)
 from runtime.service.planning import Figures, Planned
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.spec.facts import ModelFacts
@@ -67,12 +73,18 @@ class LocalPlanning:
     """
 
     def __init__(
-        self, places: PreparedPlaces, rates_path: Path, drive_rates: DriveRates | None = None
+        self,
+        places: PreparedPlaces,
+        rates_path: Path,
+        drive_rates: DriveRates | None = None,
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._places = places
         self._rates_path = rates_path
         self._past_runs = PastRuns(rates_path.with_name(PAST_RUNS))
-        self._is_ram_measured = False
+        self._now_s = now_s
+        self._ram_asked_s: float | None = None
+        """When the rate of RAM was last measured, or found to be known."""
         self._inspections = Inspections(inspect_folder)
         self._drive_rates = drive_rates or DriveRates(rates_path)
 
@@ -182,7 +194,7 @@ class LocalPlanning:
         """
         if is_fresh:
             RateCache(self._rates_path).forget()
-            self._is_ram_measured = False
+            self._ram_asked_s = None
             self._drive_rates = self._drive_rates.anew()
         report = inspect_folder(folder).report if folder else None
         own = self._described(
@@ -219,10 +231,7 @@ class LocalPlanning:
     def _described(
         self, folders: Sequence[str], expert_bytes: int, env: Mapping[str, str]
     ) -> MachineReport:
-        if not self._is_ram_measured:
-            self._is_ram_measured = True
-            forget_other_machine(self._rates_path)
-            measure_ram(self._rates_path)
+        self._measure_ram()
         machine = describe_machine(
             folders, env, kernels=kernels_name(), rates_path=self._rates_path
         )
@@ -235,6 +244,16 @@ class LocalPlanning:
             ],
             ram_reserve_bytes=room_of(machine).reserve_bytes,
         )
+
+    def _measure_ram(self) -> None:
+        """Measure RAM where that is due: at the start, and minutes after the PC was busy."""
+        now_s, asked_s = self._now_s(), self._ram_asked_s
+        if asked_s is not None and now_s - asked_s < BUSY_AGAIN_AFTER_S:
+            return
+        self._ram_asked_s = now_s
+        if asked_s is None:
+            forget_other_machine(self._rates_path)
+        measure_ram(self._rates_path, is_start=asked_s is None)
 
     def _inspect(self, folder: str) -> Inspection:
         inspection = self._inspections(folder, self._places.usual)

@@ -138,6 +138,12 @@ def test_rate_cache_of_a_damaged_moment_keeps_the_rate(tmp_path: Path, at: str) 
     assert kept == Measured(value=5e9, method="x", age_s=60.0)
 
 
+def test_rate_cache_of_ram_takes_the_newest_of_equal_ones(tmp_path: Path) -> None:
+    cache = RateCache(tmp_path / "rates.json")
+    cache.record(RAM, 2e10, "busy")
+    assert cache.record(RAM, 2e10, "idle").method == "idle"
+
+
 def test_rate_cache_forgets_what_was_measured_on_other_hardware(tmp_path: Path) -> None:
     cache = RateCache(tmp_path / "rates.json")
     cache.record(RAM, 2e10, "now")

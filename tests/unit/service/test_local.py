@@ -12,7 +12,6 @@ import pytest
 from runtime.engine.base import CancelToken
 from runtime.engine.script import Script
 from runtime.errors import LarderError
-from runtime.hardware.memory import HostMemory
 from runtime.hardware.power import EnergyMeter
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.protocol.errors import ErrorCode
@@ -21,10 +20,9 @@ from runtime.protocol.machine import DeviceReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel, PreparePhase
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.values import Budgets, HitsBasis, WeightFormat
-from runtime.service import local_planning, measuring
+from runtime.service import local_planning
 from runtime.service.local_planning import LocalPlanning, own_ram_bytes, with_held
 from runtime.service.local_preparing import LocalPreparer
-from runtime.service.measuring import buffer_bytes
 from runtime.service.prepare_child import ChildPreparer
 from runtime.service.prepared_places import PreparedPlaces
 from runtime.service.preparing import Preparer, PrepareStoppedError
@@ -67,70 +65,6 @@ def house(tmp_path: Path, tmp_home: Path) -> House:
 
 def ignore(_done: int, _total: int, _rate: float, _phase: PreparePhase) -> None:
     """Take progress and do nothing."""
-
-
-def test_planning_measures_ram_once_a_day_and_keeps_the_best(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measuring, "load_native", object)
-    monkeypatch.setattr(local_planning, "kernels_name", lambda: "native")
-    rates = tmp_path / "rates.json"
-    runs: list[float] = []
-
-    def read(*_sizes: int) -> float:
-        runs.append(speed)
-        return speed
-
-    monkeypatch.setattr(measuring, "read_bandwidth", read)
-
-    def told(planning: LocalPlanning) -> float:
-        measured = planning.describe(()).ram_read_bytes_per_s
-        assert measured is not None
-        return measured.value
-
-    speed = 2e9
-
-    def another() -> LocalPlanning:
-        return LocalPlanning(PreparedPlaces(tmp_path / "data"), rates)
-
-    busy = another()
-    assert told(busy) == 2e9
-    num_runs = len(runs)
-    assert told(busy) == 2e9
-    speed = 3e10
-    assert told(another()) == 2e9
-    assert len(runs) == num_runs, "kept for a day"
-    monkeypatch.setattr(measuring, "AGAIN_AFTER_S", 0.0)
-    assert told(another()) == 3e10
-    speed = 1e9
-    assert told(another()) == 3e10, "whatever else runs only slows it"
-
-
-@pytest.mark.parametrize(
-    ("available_mib", "cache_mib", "read_mib"),
-    [
-        (16_000, 0, 1024),
-        (64_000, 768, 1024),
-        (64_000, 1100, 0),
-        (2_000, 96, 500),
-        (800, 32, 200),
-        (800, 256, 0),
-        (200, 8, 0),
-    ],
-)
-def test_ram_is_measured_with_more_than_caches_hold(
-    available_mib: int, cache_mib: int, read_mib: int
-) -> None:
-    assert buffer_bytes(available_mib << 20, cache_mib << 20) == read_mib << 20
-
-
-def test_ram_of_a_pc_with_hardly_any_free_is_not_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measuring, "load_native", object)
-    monkeypatch.setattr(measuring, "host_memory", lambda: HostMemory(1 << 30, 100 << 20))
-    measuring.measure_ram(tmp_path / "rates.json")
-    assert not (tmp_path / "rates.json").exists()
 
 
 def slow_child(folder: Path) -> ChildPreparer:
@@ -397,26 +331,6 @@ def test_planning_changes_nothing_in_a_profile_that_was_named_for_this_run(
         house.planning.state_figure("num_threads", 2)
     assert refused.value.code is ErrorCode.SETTING_INVALID
     assert named.read_text() == '{"num_threads": 1}'
-
-
-def test_planning_measures_again_if_asked(
-    tmp_path: Path, tmp_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(measuring, "load_native", object)
-    monkeypatch.setattr(local_planning, "kernels_name", lambda: "native")
-    speeds = iter([3e10] * 3 + [2e10] * 3)
-    monkeypatch.setattr(measuring, "read_bandwidth", lambda *_: next(speeds))
-    planning = LocalPlanning(PreparedPlaces(tmp_path / "data"), tmp_path / "rates.json")
-
-    def read(*, is_fresh: bool) -> float:
-        figures = planning.figures("", is_fresh=is_fresh).figures
-        (figure,) = (each for each in figures if each.name == "ram.read_gb_per_s")
-        assert figure.found is not None
-        return figure.found.value
-
-    assert read(is_fresh=False) == 30.0
-    assert read(is_fresh=False) == 30.0
-    assert read(is_fresh=True) == 20.0, "the better day is forgotten"
 
 
 def test_planning_counts_what_a_loaded_model_holds_as_free_in_what_it_tells(
