@@ -36,13 +36,14 @@ _DRIVE_WORDS = {
     DriveKind.NETWORK: "network, ",
     DriveKind.UNKNOWN: "",
 }
+_LINK_AGAIN = "tried again after a day, and when a model is loaded there"
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 def doctor(client: Client, options: argparse.Namespace) -> int:
     """Print what this PC has, each figure with how it was found."""
     kept = find_folders()
-    line = ProgressLine("measuring memory and drives, a few seconds at the first time")
+    line = ProgressLine("measuring memory, drives and cards, a few seconds at the first time")
     line.tell()
     try:
         machine = client.ask(
@@ -190,6 +191,8 @@ def device_rows(device: DeviceReport) -> Iterator[tuple[str, ...]]:
         yield (f"{device.device} link", *_rate(device.link_bytes_per_s))
         if device.link_back_bytes_per_s is not None:
             yield (f"{device.device} link back", *_rate(device.link_back_bytes_per_s))
+    elif device.link_problem:
+        yield (f"{device.device} link", "not measured", f"{device.link_problem}; {_LINK_AGAIN}")
     else:
         yield (f"{device.device} link", "not measured yet", "loading a model there measures it")
     if device.read_bytes_per_s is not None:

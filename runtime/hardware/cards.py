@@ -1,4 +1,4 @@
-"""Graphics cards as the engine found them at its last load, compared with what NVML tells.
+"""Graphics cards as the engine last found them, compared with what NVML tells.
 
 The engine alone has torch; it hands over what torch told, as data that is kept in a small file.
 """
@@ -39,16 +39,17 @@ def cards_path(rates_path: Path) -> Path:
     return rates_path.with_name("cards.json")
 
 
-def keep_cards(path: Path, seen: Sequence[SeenCard], told: Sequence[DeviceReport]) -> None:
-    """Keep what torch saw, with what NVML told then, in place of what was kept.
+def beside_told(seen: Sequence[SeenCard], told: Sequence[DeviceReport]) -> list[SeenCard]:
+    """Return what torch saw with what NVML told at the same moment."""
+    free_of = {card.device: card.free_bytes for card in told}
+    return [dataclasses.replace(card, nvml_free_bytes=free_of.get(card.device)) for card in seen]
 
-    A file that cannot be written is logged.
-    """
+
+def keep_cards(path: Path, seen: Sequence[SeenCard]) -> None:
+    """Keep what torch saw in place of what was kept; a file that cannot be written is logged."""
     if not seen and not path.exists():
         return
-    free_of = {card.device: card.free_bytes for card in told}
-    cards = [dataclasses.replace(card, nvml_free_bytes=free_of.get(card.device)) for card in seen]
-    content = msgspec.json.encode({"cards": cards}).decode()
+    content = msgspec.json.encode({"cards": seen}).decode()
     replace_file(path, content, "cards as torch saw them")
 
 
@@ -113,8 +114,8 @@ def _checked(told: DeviceReport, seen: SeenCard) -> DeviceReport:
         gap_bytes = seen.nvml_free_bytes - seen.free_bytes
         if abs(gap_bytes) > most_gap_bytes:
             notes.append(
-                f"at the last load torch found {_gib(seen.free_bytes)} free where NVML told "
-                f"{_gib(seen.nvml_free_bytes)}"
+                f"when the engine last looked, torch found {_gib(seen.free_bytes)} free where NVML "
+                f"told {_gib(seen.nvml_free_bytes)}"
             )
             free_bytes -= max(0, gap_bytes)
     note = "; ".join(notes) or "torch agrees"
@@ -125,14 +126,14 @@ def _checked(told: DeviceReport, seen: SeenCard) -> DeviceReport:
 
 
 def _alone(seen: SeenCard) -> DeviceReport:
-    """Return a card that torch alone knows, as it was at the last load."""
+    """Return a card that torch alone knows, as it was when the engine last looked."""
     free_bytes = seen.total_bytes if seen.free_bytes is None else seen.free_bytes
     return DeviceReport(
         device=seen.device,
         name=seen.name,
         total_bytes=seen.total_bytes,
         free_bytes=free_bytes,
-        note="torch, at the last load; NVML tells nothing of it",
+        note="torch, when the engine last looked; NVML tells nothing of it",
     )
 
 

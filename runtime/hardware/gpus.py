@@ -11,9 +11,7 @@ from runtime.protocol.machine import DeviceReport, Measured, MemoryHolder
 
 VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
 """CUDA's own list of the cards that a process sees, which also numbers them anew."""
-AMD_NOTE = (
-    "used once the engine has seen it, when a model loads; one whose memory is the PC's RAM never"
-)
+AMD_NOTE = "used once the engine has seen it; one whose memory is the PC's RAM never"
 _AMD_VENDOR = "0x1002"
 _TRANSFERS_PER_CLOCK = 2
 _MAX_HOLDERS = 16

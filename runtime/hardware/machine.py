@@ -57,14 +57,16 @@ def describe_machine(
         drives=[drive for folder in folders if (drive := _drive_report(folder, rates))],
         kernels=kernels,
     )
-    return report if profile is None else apply_profile(report, profile)
+    return report if profile is None else apply_profile(report, profile, rates)
 
 
-def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineReport:
+def apply_profile(
+    report: MachineReport, profile: MachineProfile, rates: RateCache | None = None
+) -> MachineReport:
     """Return the report with what the profile states in place of this PC's own figures.
 
     Where it states the RAM, this PC's limits do not count; where it states devices, its cards
-    do not.
+    do not. ``rates`` are for simulated cards whose link counts as it was measured.
     """
     total, available, limit = report.ram_total, report.ram_available, report.ram_limit
     limits = report.ram_limits
@@ -95,7 +97,7 @@ def apply_profile(report: MachineReport, profile: MachineProfile) -> MachineRepo
         processor_method="" if cores is None and not profile.instruction_set else _METHOD,
         energy_method="" if profile.energy_sources is None else _METHOD,
         instruction_set=profile.instruction_set or report.instruction_set,
-        devices=mark_used(_simulated(profile)) or _with_cards(report.devices, profile),
+        devices=mark_used(_simulated(profile, rates)) or _with_cards(report.devices, profile),
         drives=[_profiled_drive(drive, profile) for drive in report.drives],
         profile=profile.path,
     )
@@ -117,14 +119,19 @@ def _gpus(
     if rates is None:
         return mark_used(told, torch_kinds())
     cards = mark_used(with_seen(told, kept_cards(cards_path(rates.path))), torch_kinds())
-    return [
-        msgspec.structs.replace(
-            card,
-            link_bytes_per_s=rates.rate(link_key(card.device)),
-            link_back_bytes_per_s=rates.rate(link_back_key(card.device)),
-        )
-        for card in cards
-    ]
+    return [_with_link(card, rates) for card in cards]
+
+
+def _with_link(card: DeviceReport, rates: RateCache) -> DeviceReport:
+    """Return a card with what was measured of its link, or why that could not be."""
+    rate = rates.rate(link_key(card.device))
+    failure = None if rate is not None else rates.failure(link_key(card.device))
+    return msgspec.structs.replace(
+        card,
+        link_bytes_per_s=rate,
+        link_back_bytes_per_s=rates.rate(link_back_key(card.device)),
+        link_problem="" if failure is None else failure.reason,
+    )
 
 
 def _beside_simulated(available: Measured, profile: MachineProfile) -> Measured:
@@ -143,18 +150,23 @@ def _stated_or(value: float | None, other: Measured | None) -> Measured | None:
     return other if value is None else _stated(value)
 
 
-def _simulated(profile: MachineProfile) -> list[DeviceReport]:
-    return [
-        DeviceReport(
+def _simulated(profile: MachineProfile, rates: RateCache | None) -> list[DeviceReport]:
+    cards: list[DeviceReport] = []
+    for item in profile.devices:
+        card = DeviceReport(
             device=item.device,
             name=item.name,
             total_bytes=item.total_bytes,
             free_bytes=item.free_bytes,
             is_simulated=True,
-            link_bytes_per_s=_stated(item.link_bytes_per_s),
         )
-        for item in profile.devices
-    ]
+        if not item.is_link_measured:
+            stated = _stated(item.link_bytes_per_s)
+            card = msgspec.structs.replace(card, link_bytes_per_s=stated)
+        elif rates is not None:
+            card = _with_link(card, rates)
+        cards.append(card)
+    return cards
 
 
 def _with_cards(devices: list[DeviceReport], profile: MachineProfile) -> list[DeviceReport]:

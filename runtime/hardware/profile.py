@@ -41,6 +41,8 @@ class SimulatedDevice:
     total_bytes: int
     free_bytes: int
     link_bytes_per_s: float
+    is_link_measured: bool = False
+    """Whether its link is taken as it was measured, like a real card's, and not as stated."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +197,7 @@ def _device(section: "_Section", index: int) -> SimulatedDevice:
         total_bytes=total,
         free_bytes=total if free is None else free,
         link_bytes_per_s=section.gb_per_s("link_gb_per_s") or 16 * _GB_PER_S,
+        is_link_measured=section.is_so("is_link_measured"),
     )
     section.refuse_unknown()
     _refuse_more(f"devices[{index}].free_gib", device.free_bytes, device.total_bytes)
@@ -268,6 +271,12 @@ class _Section:
         value = self._take(name, "")
         if not isinstance(value, str):
             _refuse(self._prefix + name, _shown(value), "text in quotes")
+        return value
+
+    def is_so(self, name: str) -> bool:
+        value = self._take(name, False)
+        if not isinstance(value, bool):
+            _refuse(self._prefix + name, _shown(value), "true or false")
         return value
 
     def refuse_unknown(self) -> None:

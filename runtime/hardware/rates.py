@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from runtime.hardware.kept_file import kept_text, replace_file
 from runtime.protocol.machine import Measured
@@ -36,6 +37,14 @@ def link_back_key(device: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Failure:
+    """Why something could not be measured, and how long ago that was."""
+
+    reason: str
+    age_s: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class RateCache:
     """Bytes per second by name, in a JSON file whose place is given.
 
@@ -54,6 +63,20 @@ class RateCache:
         age_s = max(0.0, self.now_s() - entry.at_s)
         return Measured(value=entry.value, method=entry.method, age_s=age_s)
 
+    def failure(self, key: str) -> Failure | None:
+        """Return why a rate could not be measured, None if it was or nobody tried."""
+        entry = self._failures().get(key)
+        if not isinstance(entry, dict) or not isinstance(entry.get("reason"), str):
+            return None
+        return Failure(entry["reason"], max(0.0, self.now_s() - _instant(entry)))
+
+    def fail(self, key: str, reason: str) -> None:
+        """Keep why a rate could not be measured, until it is or all is forgotten."""
+        entry = {"reason": reason[:_MAX_METHOD_CHARACTERS], "at": self.now_s()}
+        document = self._document()
+        failures = {**self._failures(), key: entry}
+        self._write(self._read(), document.get("machine"), failures)
+
     def fastest(self, beginning: str) -> float:
         """Return the highest kept rate whose name begins so, 0 if there is none."""
         rates = self._read().items()
@@ -70,12 +93,15 @@ class RateCache:
         if before == machine:
             return False
         is_other = isinstance(before, str)
-        self._write({} if is_other else self._read(), machine)
+        if is_other:
+            self._write({}, machine, {})
+        else:
+            self._write(self._read(), machine, self._failures())
         return is_other
 
     def forget(self) -> None:
-        """Drop all rates; the machine they were measured on stays named."""
-        self._write({}, self._document().get("machine"))
+        """Drop all rates and failures; the machine they were measured on stays named."""
+        self._write({}, self._document().get("machine"), {})
 
     def record(self, key: str, bytes_per_s: float, method: str) -> Measured:
         """Keep a measurement and return what counts from now on, as new as it is.
@@ -99,7 +125,8 @@ class RateCache:
                 newest = dataclasses.replace(newest, at_s=self.now_s())
         if newest != before:
             rates[key] = newest
-            self._write(rates, self._document().get("machine"))
+            failures = {name: why for name, why in self._failures().items() if name != key}
+            self._write(rates, self._document().get("machine"), failures)
         age_s = max(0.0, self.now_s() - newest.at_s)
         return Measured(value=newest.value, method=newest.method, age_s=age_s)
 
@@ -120,7 +147,13 @@ class RateCache:
             if (kept := _kept_of(entry)) is not None
         }
 
-    def _write(self, rates: dict[str, "_Kept"], machine: object) -> None:
+    def _failures(self) -> dict[str, object]:
+        failures = self._document().get("failures")
+        return failures if isinstance(failures, dict) else {}
+
+    def _write(
+        self, rates: dict[str, "_Kept"], machine: object, failures: dict[str, object]
+    ) -> None:
         document: dict[str, object] = {
             "rates": {
                 key: {"bytes_per_s": rate.value, "method": rate.method, "at": rate.at_s}
@@ -129,6 +162,8 @@ class RateCache:
         }
         if isinstance(machine, str):
             document["machine"] = machine
+        if failures:
+            document["failures"] = failures
         content = json.dumps(document, indent=1)
         replace_file(self.path, content, "measured rates")
 
@@ -155,7 +190,12 @@ def _kept_of(entry: object) -> _Kept | None:
         return None
     if not math.isfinite(value) or value <= 0:
         return None
+    return _Kept(float(value), method[:_MAX_METHOD_CHARACTERS], _instant(entry))
+
+
+def _instant(entry: dict[str, Any]) -> float:
+    """Return when an entry was made, 0 if that is not told."""
     at_s = entry.get("at", 0.0)
     if isinstance(at_s, bool) or not isinstance(at_s, int | float) or not math.isfinite(at_s):
-        at_s = 0.0
-    return _Kept(float(value), method[:_MAX_METHOD_CHARACTERS], float(at_s))
+        return 0.0
+    return float(at_s)

@@ -78,6 +78,8 @@ class DeviceReport(Value):
     """Host to device."""
     link_back_bytes_per_s: Measured | None = None
     """Device to host; None where it was not measured."""
+    link_problem: str = ""
+    """Why the link could not be measured, technically; empty if it was, or nobody tried yet."""
     read_bytes_per_s: Measured | None = None
     """The device from its own memory."""
     work_watts: Measured | None = None

@@ -1,6 +1,7 @@
 """The one lazy door to the half of the runtime that needs torch."""
 
 import enum
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from runtime.hardware.past_runs import PastRuns
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import PlacementPlan
 
-if TYPE_CHECKING:  # It brings numpy.
+if TYPE_CHECKING:  # They bring numpy and more.
+    from runtime.hardware.card_findings import CardFindings
     from runtime.prepare.calibration import Calibration, CalibrationReport
 
 
@@ -48,6 +50,15 @@ def make_engine(
     engine = TieredEngine(rates_path=rates_path, routing_folder=routing_folder, last_uses=last_uses)
     engine.past_runs = None if past_runs_folder is None else PastRuns(past_runs_folder)
     return engine
+
+
+def look_at_cards(known: Collection[str]) -> "CardFindings":
+    """Look at cards and links as ``learning.look_at_cards`` does; raises as ``make_engine``."""
+    try:
+        from runtime.generate.learning import look_at_cards as look
+    except (ImportError, OSError) as error:
+        raise LarderError(ErrorCode.ENGINE_MISSING, reason=str(error)) from error
+    return look(known)
 
 
 def calibrate(

@@ -36,6 +36,7 @@ from runtime.protocol.machine import MachineReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import BudgetCurve, PlanKind
 from runtime.protocol.values import Budgets
+from runtime.service.card_links import CardLinks
 from runtime.service.drive_rates import DriveRates
 from runtime.service.folders import find_folders
 from runtime.service.inspections import Inspections
@@ -77,6 +78,7 @@ class LocalPlanning:
         places: PreparedPlaces,
         rates_path: Path,
         drive_rates: DriveRates | None = None,
+        card_links: CardLinks | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._places = places
@@ -87,6 +89,7 @@ class LocalPlanning:
         """When the rate of RAM was last measured, or found to be known."""
         self._inspections = Inspections(inspect_folder)
         self._drive_rates = drive_rates or DriveRates(rates_path)
+        self._card_links = card_links or CardLinks(rates_path)
 
     def inspect(self, folder: str) -> ModelReport:
         """Return what the headers say, with the prepared copies wherever they lie."""
@@ -162,7 +165,7 @@ class LocalPlanning:
         *,
         is_thorough: bool = False,
     ) -> MachineReport:
-        """Return what this PC has; the first time, its memory and drives are measured.
+        """Return what this PC has; the first time, its memory, drives and cards are measured.
 
         A drive is measured at the size of the experts of the first model among the folders, and
         thoroughly with few and many reads in flight.
@@ -196,6 +199,7 @@ class LocalPlanning:
             RateCache(self._rates_path).forget()
             self._ram_asked_s = None
             self._drive_rates = self._drive_rates.anew()
+            self._card_links = self._card_links.anew()
         report = inspect_folder(folder).report if folder else None
         own = self._described(
             [folder or self._places.usual], report.expert_bytes if report else 0, env={}
@@ -232,12 +236,20 @@ class LocalPlanning:
         self, folders: Sequence[str], expert_bytes: int, env: Mapping[str, str]
     ) -> MachineReport:
         self._measure_ram()
-        machine = describe_machine(
-            folders, env, kernels=kernels_name(), rates_path=self._rates_path
-        )
+
+        def look() -> MachineReport:
+            return describe_machine(
+                folders, env, kernels=kernels_name(), rates_path=self._rates_path
+            )
+
+        machine = look()
+        # One after the other: what measures a card reads the drive to begin.
+        drives = self._drive_rates.complete(machine.drives, expert_bytes)
+        if self._card_links.measure(machine.devices, env):
+            machine = look()
         return msgspec.structs.replace(
             machine,
-            drives=self._drive_rates.complete(machine.drives, expert_bytes),
+            drives=drives,
             devices=[
                 msgspec.structs.replace(device, reserve_bytes=vram_room_of(device).reserve_bytes)
                 for device in machine.devices

@@ -36,6 +36,7 @@ MACHINE = MachineReport(
             held_by=[MemoryHolder(name="game", process_id=7, held_bytes=1)],
             shared_bytes=3,
             link_back_bytes_per_s=Measured(value=0.5, method="measured"),
+            link_problem="no answer in 6 s",
             work_watts=Measured(value=70.0, method="profile"),
         )
     ],

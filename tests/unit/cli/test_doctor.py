@@ -15,6 +15,7 @@ from runtime.hardware.cards import SeenCard, cards_path, keep_cards
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.hardware.rates import RateCache, link_back_key, link_key
 from runtime.protocol.machine import DeviceReport, MemoryHolder
+from runtime.service import measuring
 from runtime.service.folders import find_folders
 from tests.support.fake_nvml import fake_nvml
 from tests.support.fake_systems import GIB
@@ -51,11 +52,13 @@ def card(tmp_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A card of 8 GiB by NVML in which torch found 6, with a link that was measured."""
     monkeypatch.delenv(MACHINE_VARIABLE, raising=False)
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(nvmlDeviceGetCount=lambda: 1))
+    # Two starts tell the same only where RAM is not measured again.
+    monkeypatch.setattr(measuring.Others, "cores", lambda _: 0.0)
     rates_path = find_folders().cache / "rates.json"
     assert tmp_home in rates_path.parents
     RateCache(rates_path).record(link_key("cuda:0"), 12e9, "measured, 128 MiB copied")
     RateCache(rates_path).record(link_back_key("cuda:0"), 6e9, "measured, 64 MiB copied")
-    keep_cards(cards_path(rates_path), [SeenCard("cuda:0", "New Card", 6 * GIB, None)], [])
+    keep_cards(cards_path(rates_path), [SeenCard("cuda:0", "New Card", 6 * GIB, None)])
 
 
 def figures_of(value: object, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -192,6 +195,21 @@ def test_doctor_tells_that_a_person_states_cores_and_instructions(
 )
 def test_age_of_a_figure_is_told_in_words(age_s: float, text: str) -> None:
     assert age_text(age_s) == text
+
+
+def test_doctor_tells_why_a_link_is_not_measured_and_when_it_is_tried_again() -> None:
+    device = DeviceReport(
+        device="cuda:0",
+        name="New Card",
+        total_bytes=GIB,
+        free_bytes=GIB,
+        link_problem="no answer in 6 s",
+    )
+    (row,) = (row for row in device_rows(device) if row[0] == "cuda:0 link")
+    assert row[1:] == (
+        "not measured",
+        "no answer in 6 s; tried again after a day, and when a model is loaded there",
+    )
 
 
 def test_doctor_tells_who_holds_a_card_and_what_it_shares() -> None:

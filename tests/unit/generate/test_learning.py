@@ -13,6 +13,8 @@ from runtime.device.base import Device
 from runtime.device.torch_device import TorchDevice
 from runtime.engine.base import CancelToken
 from runtime.generate.engine import TieredEngine
+from runtime.generate.learning import look_at_cards
+from runtime.hardware.card_findings import CardFindings
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.hardware.rates import RateCache, link_back_key, link_key
 from runtime.kernels.base import Kernels
@@ -159,6 +161,42 @@ def test_loading_without_a_device_does_not_take_memory_of_cards(
     load(kernels, exact_plan(qwen2_folder), rates_path)
     assert described(planning).total_bytes == TORCH_TOTAL_BYTES
     assert described(planning).link_bytes_per_s is None
+
+
+def looked_at(monkeypatch: pytest.MonkeyPatch, *known: str) -> CardFindings:
+    """Return what is found where torch's processor stands in for each card that is opened."""
+
+    def opened(device: str, budget_bytes: int) -> Device:
+        return TorchDevice(device, budget_bytes, torch.device("cpu"))
+
+    monkeypatch.setattr("runtime.generate.learning.open_device", opened)
+    return look_at_cards(known)
+
+
+@pytest.mark.usefixtures("card")
+def test_looking_at_cards_measures_links_that_are_not_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = looked_at(monkeypatch)
+    assert [(card.device, card.nvml_free_bytes) for card in found.cards] == [(CARD, 7 * GIB)]
+    assert set(found.rates) == {link_key(CARD), link_back_key(CARD)}
+    assert not found.problems
+    known = looked_at(monkeypatch, CARD)
+    assert [card.device for card in known.cards] == [CARD]
+    assert not known.rates
+
+
+@pytest.mark.usefixtures("card")
+def test_looking_at_cards_tells_what_went_wrong_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(device: Device) -> None:
+        raise RuntimeError(f"an error of {device.device}\nadvice for developers")
+
+    monkeypatch.setattr("runtime.generate.learning.measure_link", broken)
+    found = looked_at(monkeypatch)
+    assert [card.device for card in found.cards] == [CARD]
+    assert (found.rates, found.problems) == ({}, {CARD: f"an error of {CARD}"})
+    monkeypatch.setattr("runtime.generate.learning.measure_link", lambda _: None)
+    assert looked_at(monkeypatch).problems == {CARD: "copies took no time"}
 
 
 def test_loading_leaves_the_stated_link_of_a_simulated_card(

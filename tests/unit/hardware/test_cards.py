@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from runtime.hardware.cards import SeenCard, cards_path, keep_cards, kept_cards, with_seen
+from runtime.hardware.cards import (
+    SeenCard,
+    beside_told,
+    cards_path,
+    keep_cards,
+    kept_cards,
+    with_seen,
+)
 from runtime.hardware.machine import describe_machine
 from runtime.protocol.machine import DeviceReport
 from tests.support.fake_nvml import fake_nvml
@@ -64,7 +71,7 @@ def test_card_that_torch_alone_sees_is_there() -> None:
         ("cuda:0", 8 * GIB, 7 * GIB),
         ("cuda:1", 4 * GIB, 4 * GIB),
     ]
-    assert all(card.note.startswith("torch, at the last load") for card in cards)
+    assert all(card.note.startswith("torch, when the engine last looked") for card in cards)
 
 
 def test_amd_card_gets_the_number_that_torch_gives_it() -> None:
@@ -86,13 +93,13 @@ def test_amd_card_gets_the_number_that_torch_gives_it() -> None:
     assert cards[1].note == "amdgpu; torch agrees"
 
 
-def test_kept_cards_are_what_the_last_load_saw(tmp_path: Path) -> None:
+def test_kept_cards_are_what_was_last_seen(tmp_path: Path) -> None:
     path = cards_path(tmp_path / "cache" / "rates.json")
-    keep_cards(path, [], [NVML])
+    keep_cards(path, [])
     assert not path.exists()
-    keep_cards(path, [seen(told_gib=None)], [NVML])
+    keep_cards(path, beside_told([seen(told_gib=None)], [NVML]))
     assert kept_cards(path) == [seen(told_gib=7)]
-    keep_cards(path, [], [NVML])
+    keep_cards(path, [])
     assert kept_cards(path) == []
     assert [entry.name for entry in path.parent.iterdir()] == ["cards.json"]
 
@@ -109,7 +116,7 @@ def test_kept_cards_of_a_damaged_file_are_none(tmp_path: Path, text: str) -> Non
 def test_keep_cards_where_nothing_can_be_written_goes_on(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "cards.json"
-    keep_cards(path, [seen()], [])
+    keep_cards(path, [seen()])
     assert kept_cards(path) == []
 
 
@@ -119,7 +126,7 @@ def test_describe_machine_compares_nvml_with_what_torch_saw(
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml())
     rates_path = tmp_path / "rates.json"
     second = SeenCard("cuda:1", "Old Card", 9 * GIB, None)
-    keep_cards(cards_path(rates_path), [seen(4, None), second], [])
+    keep_cards(cards_path(rates_path), [seen(4, None), second])
 
     cards = describe_machine([], {}, rates_path=rates_path).devices[:2]
 
@@ -130,7 +137,7 @@ def test_describe_machine_compares_nvml_with_what_torch_saw(
 
 def test_describing_and_planning_with_seen_cards_never_import_torch(tmp_path: Path) -> None:
     rates_path = tmp_path / "rates.json"
-    keep_cards(cards_path(rates_path), [seen()], [])
+    keep_cards(cards_path(rates_path), [seen()])
     script = (
         "import sys; from pathlib import Path;"
         "from runtime.service.local_planning import LocalPlanning;"

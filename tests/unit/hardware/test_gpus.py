@@ -129,8 +129,11 @@ def test_describe_machine_knows_the_measured_link(
     monkeypatch.setitem(sys.modules, "pynvml", fake_nvml())
     cache = RateCache(tmp_path / "rates.json")
     cache.record(link_key("cuda:1"), 2.5e10, "copied 64 MiB")
+    cache.fail(link_key("cuda:0"), "no answer")
+    cache.fail(link_key("cuda:1"), "no answer, later than it was measured")
     first, second = describe_machine([], {}, rates_path=cache.path).devices[:2]
     assert first.link_bytes_per_s is None
+    assert (first.link_problem, second.link_problem) == ("no answer", "")
     assert second.link_bytes_per_s is not None
     assert second.link_bytes_per_s.value == 2.5e10
 

@@ -281,6 +281,11 @@ def test_load_profile_devices_have_defaults(tmp_path: Path) -> None:
         ({"devices": [5]}, "devices[0]", "5"),
         ({"devices": [{"total_gib": 4, "name": 5}]}, "devices[0].name", "5"),
         ({"devices": [{"total_gib": 4, "free_gib": 5}]}, "devices[0].free_gib", "5 GiB"),
+        (
+            {"devices": [{"total_gib": 4, "is_link_measured": 1}]},
+            "devices[0].is_link_measured",
+            "1",
+        ),
     ],
 )
 def test_load_profile_wrong_field_is_named(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.hardware.rates import RAM, RateCache, drive_key, link_key
+from runtime.hardware.rates import RAM, Failure, RateCache, drive_key, link_key
 from runtime.protocol.machine import Measured
 from tests.support.private_files import open_to_others
 
@@ -142,6 +142,32 @@ def test_rate_cache_of_ram_takes_the_newest_of_equal_ones(tmp_path: Path) -> Non
     cache = RateCache(tmp_path / "rates.json")
     cache.record(RAM, 2e10, "busy")
     assert cache.record(RAM, 2e10, "idle").method == "idle"
+
+
+def test_rate_cache_keeps_a_failure_until_the_rate_is_measured(tmp_path: Path) -> None:
+    path, key = tmp_path / "rates.json", link_key("cuda:0")
+    cache = RateCache(path, lambda: 1000.0)
+    assert cache.failure(key) is None
+    cache.fail(key, "no answer")
+    cache.record(RAM, 2e10, "now")
+    assert RateCache(path, lambda: 1060.0).failure(key) == Failure("no answer", 60.0)
+    assert not cache.forget_other_machine("CPU, 2 cores")
+    assert cache.failure(key) is not None
+    cache.record(key, 1e10, "at a load")
+    assert cache.failure(key) is None
+    cache.fail(key, "no answer")
+    cache.forget()
+    assert cache.failure(key) is None, "measured again when asked"
+    cache.fail(key, "no answer")
+    assert cache.forget_other_machine("CPU, 8 cores")
+    assert cache.failure(key) is None
+
+
+@pytest.mark.parametrize("text", ["5", '{"link:cuda:0": 5}', '{"link:cuda:0": {"reason": 5}}'])
+def test_rate_cache_of_a_damaged_failure_has_none(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "rates.json"
+    path.write_text(f'{{"failures": {text}}}')
+    assert RateCache(path).failure(link_key("cuda:0")) is None
 
 
 def test_rate_cache_forgets_what_was_measured_on_other_hardware(tmp_path: Path) -> None:
