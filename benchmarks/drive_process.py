@@ -45,11 +45,8 @@ from runtime.residency.books import Books  # noqa: E402
 from runtime.residency.experts import ExpertCache  # noqa: E402
 from runtime.residency.shape import CacheShape  # noqa: E402
 from runtime.residency.trial import HintMode  # noqa: E402
-from runtime.spec.footprint import (  # noqa: E402
-    ram_slots_within,
-    staging_slots,
-    work_bytes,
-)
+from runtime.spec.footprint import staging_slots, work_bytes  # noqa: E402
+from runtime.spec.ram_slots import Records, ram_slots_within  # noqa: E402
 from runtime.spec.tensors import (  # noqa: E402
     STORED_BITS,
     ExpertId,
@@ -190,7 +187,7 @@ class Ours:
         work = work_bytes(spec, context_tokens, MAX_CHUNK_TOKENS) if is_prompt else 0
         room = limit_bytes - held - SPARE_BYTES - work
         num_layers, num_staging = shape.num_layers, staging_slots(spec)
-        num_slots = ram_slots_within(spec, self.record_bytes, room)
+        num_slots = ram_slots_within(spec, Records.alike(self.record_bytes, spec), room)
         num_slots = min(num_slots, num_layers * shape.num_experts)
         if num_slots < num_layers:
             sys.exit(f"{limit_bytes} bytes hold {held} of the process and no experts")

@@ -33,7 +33,8 @@ from runtime.protocol.plan import PlacementPlan  # noqa: E402
 from runtime.protocol.values import Budgets, Tier  # noqa: E402
 from runtime.service.local_planning import LocalPlanning  # noqa: E402
 from runtime.service.prepared_places import PreparedPlaces  # noqa: E402
-from runtime.spec.footprint import experts_bytes, ram_experts_bytes, ram_slots_within  # noqa: E402
+from runtime.spec.footprint import experts_bytes  # noqa: E402
+from runtime.spec.ram_slots import Records, ram_experts_bytes, ram_slots_within  # noqa: E402
 from runtime.spec.tensors import expert_layout  # noqa: E402
 from tests.support.engine_runs import answer, ignore_load_progress, user  # noqa: E402
 from tests.support.hand_made_plans import exact_plan  # noqa: E402
@@ -100,12 +101,13 @@ def plan_of(share: float) -> PlacementPlan:
     whole = exact_plan(DEMO, context_tokens=CONTEXT_TOKENS)
     if share == 1:
         return whole
-    num_slots = ram_slots_within(spec, layout.record_bytes, int(share * all_bytes))
+    records = Records.alike(layout.record_bytes, spec)
+    num_slots = ram_slots_within(spec, records, int(share * all_bytes))
     slots = list(even_split(num_layers, num_slots, spec.num_experts))
     ram_bytes = (
         whole.ram_bytes
-        - ram_experts_bytes(spec, layout.record_bytes, num_layers * spec.num_experts)
-        + ram_experts_bytes(spec, layout.record_bytes, num_slots)
+        - ram_experts_bytes(spec, records, whole.slots_per_layer)
+        + ram_experts_bytes(spec, records, slots)
     )
     assert experts_bytes(layout, slots) < all_bytes
     return msgspec.structs.replace(

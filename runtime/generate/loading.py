@@ -76,8 +76,9 @@ class LoadedParts:
     resources: contextlib.ExitStack
     link_bytes_before: int = 0
     """Copied to devices that were used before."""
-    lent_slots: int = 0
-    """Expert slots that gave way to the work of a long prompt (``long_prompts``)."""
+    slots_before_loan: tuple[int, ...] = ()
+    """RAM slots of each layer before some gave way to the work of a long prompt
+    (``long_prompts``); empty while nothing is lent."""
 
     @property
     def kv(self) -> KvCache:

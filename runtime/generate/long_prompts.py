@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 from runtime.errors import LarderError
 from runtime.generate.loading import LoadedParts
-from runtime.policy.split import even_split
 from runtime.spec.footprint import prefill_chunk_tokens, work_bytes
+from runtime.spec.ram_slots import even_slots, ram_experts_bytes, ram_slots_within
 
 _LOG = logging.getLogger(__name__)
 MAX_CHUNK_TOKENS = 2048
@@ -44,8 +44,10 @@ def room_for_prompt(parts: LoadedParts, num_tokens: int) -> Iterator[None]:
     loan = loan_for(parts, num_tokens)
     try:
         if loan is not None:
-            _resize(parts, sum(parts.experts.slots_per_layer) - loan.num_slots)
-            parts.lent_slots = loan.num_slots
+            before = parts.experts.slots_per_layer
+            fewer = even_slots(sum(before) - loan.num_slots, len(before))
+            parts.experts.resize(fewer, parts.ledger.limit_bytes)
+            parts.slots_before_loan = before
             parts.home.widen(loan.chunk_tokens)
         yield
     finally:
@@ -55,13 +57,14 @@ def room_for_prompt(parts: LoadedParts, num_tokens: int) -> Iterator[None]:
 def end_loan(parts: LoadedParts) -> None:
     """Give what a prompt was lent back to the experts, which are read again in the background."""
     parts.home.narrow()
-    num_slots, parts.lent_slots = parts.lent_slots, 0
-    if not num_slots:
+    before, parts.slots_before_loan = parts.slots_before_loan, ()
+    if not before:
         return
     try:
-        _resize(parts, sum(parts.experts.slots_per_layer) + num_slots)
+        parts.experts.resize(before, parts.ledger.limit_bytes)
     except LarderError as error:
         # The answer goes on with fewer experts in RAM.
+        num_slots = sum(before) - sum(parts.experts.slots_per_layer)
         _LOG.warning("%d slots that a prompt was lent did not come back: %s", num_slots, error)
 
 
@@ -70,18 +73,25 @@ def loan_for(parts: LoadedParts, num_tokens: int) -> Loan | None:
     spec, home, experts = parts.spec, parts.home, parts.experts
     usual = home.chunk_tokens
     num_all = len(spec.moe_layers) * spec.num_experts
-    num_here = sum(experts.slots_per_layer)
+    slots = experts.slots_per_layer
+    num_here = sum(slots)
     if home.device is not None or num_tokens <= usual or num_here >= num_all:
         return None
-    context_tokens, record_bytes = parts.kv.context_tokens, experts.layout.record_bytes
+    context_tokens = parts.kv.context_tokens
     held_bytes = work_bytes(spec, context_tokens, usual)
     free_bytes = parts.ledger.free_bytes
-    room_bytes = held_bytes + free_bytes + num_here // GIVEN_SHARE * record_bytes
+    experts_bytes = ram_experts_bytes(spec, experts.records, slots)
+    fewest = even_slots(num_here - num_here // GIVEN_SHARE, len(slots))
+    given_bytes = experts_bytes - ram_experts_bytes(spec, experts.records, fewest)
+    room_bytes = held_bytes + free_bytes + max(0, given_bytes)
     most = min(num_tokens, MAX_CHUNK_TOKENS)
     num_chunks = -(-num_tokens // prefill_chunk_tokens(spec, context_tokens, room_bytes, most))
     chunk_tokens = -(-num_tokens // num_chunks)
     more_bytes = work_bytes(spec, context_tokens, chunk_tokens) - held_bytes - free_bytes
-    num_slots = max(0, -(-more_bytes // record_bytes))
+    num_slots = 0
+    if more_bytes > 0:
+        kept_bytes = experts_bytes - more_bytes
+        num_slots = max(0, num_here - ram_slots_within(spec, experts.records, kept_bytes))
     num_absent = num_all - num_here
     usual_reads = -(-num_tokens // usual) * num_absent
     # Who gives way is read for each chunk, and once more afterwards.
@@ -90,8 +100,3 @@ def loan_for(parts: LoadedParts, num_tokens: int) -> Loan | None:
         return None
     return Loan(chunk_tokens, num_slots)
 
-
-def _resize(parts: LoadedParts, num_slots: int) -> None:
-    spec = parts.spec
-    slots = even_split(len(spec.moe_layers), num_slots, spec.num_experts)
-    parts.experts.resize(slots, parts.ledger.limit_bytes)

@@ -1,6 +1,7 @@
 """Another placement for a model that is loaded: other budgets and slots, the same answers."""
 
 import contextlib
+from collections.abc import Sequence
 
 from runtime.device.open import CPU
 from runtime.errors import LarderError
@@ -18,7 +19,8 @@ from runtime.kernels.base import Kernels
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.residency.device_experts import DeviceExperts
-from runtime.spec.footprint import experts_bytes, kv_layer_bytes, ram_experts_bytes
+from runtime.spec.footprint import experts_bytes, kv_layer_bytes
+from runtime.spec.ram_slots import ram_experts_bytes
 from runtime.telemetry.recorder import Counters
 
 _SAME = ("model_folder", "model_fingerprint", "store_folder", "expert_format", "context_tokens")
@@ -36,11 +38,10 @@ def check_placement(parts: LoadedParts, plan: PlacementPlan) -> None:
             )
     shape = shape_of(plan, parts.spec)
     layout = parts.experts.layout
-    num_slots = sum(shape.slots_per_layer)
     device = parts.device
     is_same = device is not None and plan.device == parts.plan.device
     more_kv_bytes = _more_kv_bytes(parts, plan) if is_same else 0
-    _check_budget(parts, plan, _experts_bytes(parts, num_slots) + more_kv_bytes)
+    _check_budget(parts, plan, _experts_bytes(parts, shape.slots_per_layer) + more_kv_bytes)
     if is_same and device is not None:
         held = device.ledger.by_kind()
         wanted_bytes = experts_bytes(layout, shape.above_per_layer)
@@ -102,12 +103,9 @@ def _more_kv_bytes(parts: LoadedParts, plan: PlacementPlan) -> int:
     return after - sum(sizes[layer] for layer in parts.kv.ram_layers)
 
 
-def _experts_bytes(parts: LoadedParts, num_slots: int) -> int:
-    """Return what experts take of RAM with so many slots."""
-    experts = parts.experts
-    return ram_experts_bytes(
-        parts.spec, experts.layout.record_bytes, num_slots, experts.all_record_bytes
-    )
+def _experts_bytes(parts: LoadedParts, slots_per_layer: Sequence[int]) -> int:
+    """Return what experts take of RAM with such slots."""
+    return ram_experts_bytes(parts.spec, parts.experts.records, slots_per_layer)
 
 
 def _check_budget(parts: LoadedParts, plan: PlacementPlan, wanted_bytes: int) -> None:
@@ -152,8 +150,7 @@ def _move(parts: LoadedParts, plan: PlacementPlan, kernels: Kernels, counters: C
         undo.callback(home.close)
         above = None
         # The ledger's own room counts the old home too.
-        num_slots = sum(plan.slots_per_layer)
-        experts_there = _experts_bytes(parts, num_slots)
+        experts_there = _experts_bytes(parts, plan.slots_per_layer)
         room_bytes = ram_limit_bytes(plan) - experts_there - (ledger.held_bytes - held_bytes)
         if home.device is not None:
             shape = shape_of(plan, spec)

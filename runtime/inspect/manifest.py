@@ -11,7 +11,8 @@ from runtime.inspect.files import read_small, shown
 from runtime.inspect.shards import is_shard_name
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.values import WeightFormat
-from runtime.spec.mix import Records, layouts_of
+from runtime.spec.mix import layouts_of
+from runtime.spec.ram_slots import Records
 from runtime.spec.tensors import ExpertLayout
 
 MANIFEST_NAME = "larder-manifest.json"
@@ -76,12 +77,16 @@ class Manifest:
     @property
     def records(self) -> Records:
         """What all records take."""
+        if not self.formats:
+            num_layers = len(self.layers)
+            total_bytes = self.record_bytes * num_layers * self.num_experts
+            return Records(total_bytes, (self.record_bytes,) * num_layers)
         layouts = self.layouts
         sizes = [
-            layouts[each].record_bytes
-            for each in itertools.chain.from_iterable(self.formats.values())
-        ] or [self.record_bytes] * (len(self.layers) * self.num_experts)
-        return Records(sum(sizes), max(sizes, default=0))
+            [layouts[each].record_bytes for each in self.formats[layer]]
+            for layer in sorted(self.formats)
+        ]
+        return Records(sum(map(sum, sizes)), tuple(max(each, default=0) for each in sizes))
 
     @property
     def mix_bits(self) -> float:

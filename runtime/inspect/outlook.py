@@ -102,19 +102,17 @@ def _gguf_facts(
     # So do older files that hold more than the model, such as layers that guess later tokens.
     label = GgufKind.MXFP4.name if family.model_type == _KEPT_IN_FP4 else sketch.gguf_label
     bits = min(size_bytes * 8 / num_all, 1.1 * bits_of(label))
-    kinds = Counter(
+    kinds = [
         expert_kinds(label, layer, spec.num_layers, spec.hidden_size, spec.expert_width)
         for layer in spec.moe_layers or range(spec.num_layers)
-    )
+    ]
     homes = {HOME[each] for parts in kinds for each in parts}
     mixed = None
     if spec.moe_layers and len(homes) > 1:
-        numbers: Counter[PartFormats] = Counter()
-        for parts, num_layers in kinds.items():
-            numbers[tuple(HOME[each] for each in parts)] += num_layers * spec.num_experts
-        mixed = mixed_experts(numbers, spec.hidden_size, spec.expert_width)
+        layers = [{tuple(HOME[each] for each in parts): spec.num_experts} for parts in kinds]
+        mixed = mixed_experts(layers, spec.hidden_size, spec.expert_width)
     stored = _Stored(
-        experts=HOME[next(iter(kinds))[0]] if mixed is None else next(iter(mixed.format_bytes)),
+        experts=HOME[kinds[0][0]] if mixed is None else next(iter(mixed.format_bytes)),
         mixed=mixed,
         dense=dense_home(sketch.gguf_label, is_plain=num_dense <= MAX_PLAIN_WEIGHTS),
         vectors=WeightFormat.F32,

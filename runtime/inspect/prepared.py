@@ -47,7 +47,7 @@ def describe_copy(folder: Path, manifest: Manifest) -> PreparedCopy:
         size_bytes=manifest.size_bytes,
         mix_bits=manifest.mix_bits,
         records_bytes=manifest.records.total_bytes if manifest.formats else 0,
-        largest_record_bytes=manifest.record_bytes if manifest.formats else 0,
+        slot_bytes=list(manifest.records.slot_bytes) if manifest.formats else [],
         dense_ram_bytes=manifest.dense_ram_bytes,
     )
 

@@ -12,7 +12,7 @@ from runtime.inspect.shards import Shards
 from runtime.protocol.model import ModelReport
 from runtime.protocol.values import WeightFormat
 from runtime.spec.footprint import KV_PAGE_TOKENS, kv_cache_bytes
-from runtime.spec.mix import mixed_experts
+from runtime.spec.mix import PartFormats, mixed_experts
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertPart, TensorEntry, matrix_bytes
 
@@ -37,15 +37,17 @@ def describe_weights(report: ModelReport, spec: ModelSpec, roles: Roles) -> Mode
     formats = {entry.format for entry in roles.dense.values() if len(entry.shape) == 2}
     experts = list(roles.experts.values())
     expert = experts[0] if experts else {}
-    numbers = Counter(tuple(parts[part].format for part in ExpertPart) for parts in experts)
-    expert_formats = set(itertools.chain.from_iterable(numbers))
+    numbers: dict[int, Counter[PartFormats]] = {layer: Counter() for layer in spec.moe_layers}
+    for each, parts in roles.experts.items():
+        numbers[each.layer][tuple(parts[part].format for part in ExpertPart)] += 1
+    expert_formats = set(itertools.chain.from_iterable(itertools.chain(*numbers.values())))
     mixed = None
     if len(expert_formats) <= 1:
         stored_format = min(expert_formats, default=min(formats))
         # Of one format, matrices of GGUF files may still be of several kinds.
         experts = experts if report.gguf_kinds else experts[:1]
     elif report.gguf_kinds:
-        mixed = mixed_experts(numbers, spec.hidden_size, spec.expert_width)
+        mixed = mixed_experts(numbers.values(), spec.hidden_size, spec.expert_width)
         stored_format = next(iter(mixed.format_bytes))
     else:
         stored_format = WeightFormat.F32

@@ -1,5 +1,6 @@
 """Which kinds of plans a model could have."""
 
+from runtime.protocol.model import PreparedCopy
 from runtime.protocol.plan import PlacementPlan, PlanKind
 from runtime.protocol.values import Tier, WeightFormat
 from runtime.spec.facts import ModelFacts
@@ -27,12 +28,19 @@ def smaller_kinds(facts: ModelFacts, stored_format: WeightFormat) -> list[PlanKi
     if stored_format not in PLAIN_FORMATS and stored_format is not WeightFormat.Q8_G32:
         return []
     kinds = [kind for kind, each in FORMAT_OF_KIND.items() if each is not stored_format]
-    mix_bits = max((copy.mix_bits for copy in facts.report.prepared), default=0.0)
+    mix_bits = max((copy.mix_bits for copy in mixes_of(facts)), default=0.0)
     if mix_bits:
         smaller = (kind for kind in kinds if STORED_BITS[FORMAT_OF_KIND[kind]] < mix_bits)
         first = next(smaller, None)
         kinds.insert(len(kinds) if first is None else kinds.index(first), PlanKind.MIXED)
     return kinds
+
+
+def mixes_of(facts: ModelFacts) -> list[PreparedCopy]:
+    """Return the written copies of mixed bits that have as many MoE layers as the model."""
+    num_layers = len(facts.spec.moe_layers)
+    copies = facts.report.prepared
+    return [copy for copy in copies if copy.mix_bits and len(copy.slot_bytes) == num_layers]
 
 
 def has_kind(facts: ModelFacts, stored_format: WeightFormat, kind: PlanKind) -> bool:

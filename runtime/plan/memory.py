@@ -2,7 +2,6 @@
 
 import bisect
 import dataclasses
-from collections.abc import Sequence
 
 from runtime.protocol.machine import DeviceReport, MachineReport
 from runtime.protocol.plan import MemoryPart
@@ -12,11 +11,10 @@ from runtime.spec.footprint import (
     host_work_bytes,
     kv_cache_bytes,
     kv_layer_bytes,
-    ram_experts_bytes,
-    ram_slots_within,
     work_bytes,
 )
 from runtime.spec.model import ModelSpec
+from runtime.spec.ram_slots import Records, even_slots, ram_experts_bytes, ram_slots_within
 
 GIB = 1024**3
 BASE_BYTES = 250 * 1000 * 1000
@@ -39,8 +37,8 @@ class Needs:
     spec: ModelSpec
     dense_bytes: int
     """0 where the dense part lies elsewhere."""
-    record_bytes: int
-    """Of an expert, the largest where they differ."""
+    records: Records
+    """Of all experts."""
     wanted_context_tokens: int
     min_context_tokens: int
     """Equal to the wanted one where a person asked for it."""
@@ -48,8 +46,6 @@ class Needs:
     """Slots without which a token cannot be computed."""
     has_context: bool = True
     """Whether KV pages and their work buffers lie here; else only what computing experts takes."""
-    all_records_bytes: int = 0
-    """Of all experts where they differ; else 0."""
     has_policy: bool = True
     """Whether experts are read into this memory and a policy chooses who stays: in RAM."""
 
@@ -59,11 +55,14 @@ class Needs:
         return len(self.spec.moe_layers) * self.spec.num_experts
 
     @property
+    def record_bytes(self) -> int:
+        """What an expert takes, the largest where they differ."""
+        return self.records.largest_bytes
+
+    @property
     def mean_record_bytes(self) -> int:
         """What an expert takes in the mean."""
-        if not self.all_records_bytes:
-            return self.record_bytes
-        return self.all_records_bytes // self.num_all_slots
+        return self.records.total_bytes // max(1, self.num_all_slots)
 
     @property
     def min_bytes(self) -> int:
@@ -79,22 +78,26 @@ class Needs:
 
     @property
     def min_experts_bytes(self) -> int:
-        """The least that experts take: few slots of the largest record, or all of exact sizes."""
+        """The least that experts take: few slots of each layer, or all of exact sizes."""
         return min(map(self.experts_bytes, (self.num_min_slots, self.num_all_slots)))
 
     def experts_bytes(self, num_slots: int) -> int:
-        """Return what experts take with so many slots of all layers."""
+        """Return what experts take with so many slots, each layer having as many.
+
+        In RAM slots have the size of their layer, on a device that of the largest record.
+        """
         if not self.has_policy:
             return num_slots * self.record_bytes
-        return ram_experts_bytes(self.spec, self.record_bytes, num_slots, self.all_records_bytes)
+        slots = even_slots(num_slots, len(self.spec.moe_layers))
+        return ram_experts_bytes(self.spec, self.records, slots)
 
     def slots_within(self, num_bytes: int) -> int:
-        """Return the most slots of all layers with which experts take no more than this."""
+        """Return the most slots, each layer having as many, that take no more than this."""
         if not self.record_bytes:
             return 0
         if not self.has_policy:
             return num_bytes // self.record_bytes
-        return ram_slots_within(self.spec, self.record_bytes, num_bytes, self.all_records_bytes)
+        return ram_slots_within(self.spec, self.records, num_bytes)
 
     def context_bytes(self, context_tokens: int) -> int:
         """Return what a context takes: KV pages and the work buffers that go with it."""
@@ -235,14 +238,6 @@ def divide(needs: Needs, budget_bytes: int) -> Division:
         slots_per_layer=tuple(even_slots(needs.slots_within(experts), len(needs.spec.moe_layers))),
         context_tokens=_context_of(needs, context),
     )
-
-
-def even_slots(num_slots: int, num_layers: int) -> Sequence[int]:
-    """Return slots per layer: evenly, what is left over to the first layers, which miss most."""
-    if not num_layers:
-        return []
-    each, left = divmod(num_slots, num_layers)
-    return [each + (index < left) for index in range(num_layers)]
 
 
 def _context_of(needs: Needs, context_bytes: int) -> int:

@@ -9,7 +9,6 @@ from runtime.plan.memory import (
     Needs,
     Room,
     divide,
-    even_slots,
     moved_kv_bytes,
     parts_of,
     room_of,
@@ -20,6 +19,7 @@ from runtime.protocol.machine import DeviceReport, MachineReport
 from runtime.protocol.model import TierShare
 from runtime.protocol.plan import MemoryPart
 from runtime.protocol.values import Budgets, Tier
+from runtime.spec.ram_slots import even_slots
 
 CPU = "cpu"
 

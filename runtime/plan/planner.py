@@ -16,7 +16,7 @@ from runtime.plan.cost import (
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.plan.history import Experience, Setting, experience_of, held_ratio
 from runtime.plan.hits import HitCurve, curve_of
-from runtime.plan.kinds import FORMAT_OF_KIND, has_kind, smaller_kinds
+from runtime.plan.kinds import FORMAT_OF_KIND, has_kind, mixes_of, smaller_kinds
 from runtime.plan.kv_split import Worth
 from runtime.plan.memory import (
     BASE_BYTES,
@@ -34,9 +34,9 @@ from runtime.protocol.model import MixedExperts, ModelReport, PreparedCopy
 from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, Forecast, WeightFormat
 from runtime.spec.facts import ModelFacts
-from runtime.spec.mix import Records
 from runtime.spec.model import ModelSpec
 from runtime.spec.past import NO_PAST, Past
+from runtime.spec.ram_slots import Records
 from runtime.spec.tensors import PLAIN_FORMATS, expert_layout
 
 
@@ -133,9 +133,9 @@ class _Form:
     def records(self) -> Records | None:
         """What records take, None where all take as much."""
         if self.mix is not None:
-            return Records(self.mix.records_bytes, self.mix.largest_record_bytes)
+            return Records(self.mix.records_bytes, tuple(self.mix.slot_bytes))
         if self.mixed is not None:
-            return Records(self.mixed.records_bytes, self.mixed.largest_record_bytes)
+            return Records(self.mixed.records_bytes, tuple(self.mixed.slot_bytes))
         return None
 
 
@@ -192,17 +192,16 @@ class _Case:
         """Return what the model takes of RAM alone with its experts in some form."""
         spec, records = self.spec, form.records
         wanted = self.wanted_context_tokens
-        record_bytes = 0
-        if records is not None:
-            record_bytes = records.largest_bytes
-        elif spec.moe_layers:
-            layout = expert_layout(form.format, spec.hidden_size, spec.expert_width)
-            record_bytes = layout.record_bytes
+        if records is None:
+            record_bytes = 0
+            if spec.moe_layers:
+                layout = expert_layout(form.format, spec.hidden_size, spec.expert_width)
+                record_bytes = layout.record_bytes
+            records = Records.alike(record_bytes, spec)
         return Needs(
             spec=spec,
             dense_bytes=form.mix.dense_ram_bytes if form.mix else self.facts.dense_ram_bytes,
-            record_bytes=record_bytes,
-            all_records_bytes=records.total_bytes if records else 0,
+            records=records,
             wanted_context_tokens=wanted,
             min_context_tokens=(
                 wanted if self.asked_context_tokens else min(wanted, MIN_CONTEXT_TOKENS)
@@ -367,10 +366,7 @@ def _copy_of(model: ModelReport, expert_format: WeightFormat) -> PreparedCopy | 
 
 def _best_mix(case: _Case) -> PreparedCopy:
     """Return the mix of the most bits that stays in RAM whole; if none does, of the fewest."""
-    mixes = sorted(
-        (copy for copy in case.model.prepared if copy.mix_bits),
-        key=lambda copy: (copy.mix_bits, copy.folder),
-    )
+    mixes = sorted(mixes_of(case.facts), key=lambda copy: (copy.mix_bits, copy.folder))
 
     def stays(copy: PreparedCopy) -> bool:
         placement = place(case.needs(_form_of_mix(copy)), case.machine, case.budgets)

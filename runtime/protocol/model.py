@@ -19,7 +19,8 @@ class PreparedCopy(Value):
     follows."""
     records_bytes: int = 0
     """What all experts take."""
-    largest_record_bytes: int = 0
+    slot_bytes: list[int] = []
+    """Of the largest expert of each MoE layer, which a slot of that layer has to have."""
     dense_ram_bytes: int = 0
     """What everything else takes in RAM."""
 
@@ -37,8 +38,8 @@ class MixedExperts(Value):
     """The mean of a weight, scales included."""
     records_bytes: int
     """What all experts take."""
-    largest_record_bytes: int
-    """Of one expert, which a slot has to have where any expert may come."""
+    slot_bytes: list[int]
+    """Of the largest expert of each MoE layer, which a slot of that layer has to have."""
 
 
 class SuitabilityRating(enum.StrEnum):

@@ -38,7 +38,7 @@ class Demand:
         self._places = places
         self._take_back = take_back
         self._used: list[LentRead] = []
-        self._half = max(1, (places.num_free + len(guessed)) // 2)
+        self._half = max(1, (places.num_free(layer) + len(guessed)) // 2)
         self._request()
 
     @property
@@ -88,7 +88,7 @@ class Demand:
             self._take_back(read.expert, read.slot, is_good)
 
     def _request(self) -> None:
-        num_reads = min(len(self._waiting), self._places.num_free)
+        num_reads = min(len(self._waiting), self._places.num_free(self._layer))
         if not num_reads:
             return
         experts = [self._waiting.popleft() for _ in range(num_reads)]

@@ -16,6 +16,7 @@ from runtime.residency.slots import CPU, SlotKey
 from runtime.residency.trial import HintMode, HintTrial
 from runtime.simulate.recorder import RoutingRecorder
 from runtime.simulate.reuse import ReuseMeter
+from runtime.spec.ram_slots import Records
 from runtime.spec.tensors import ExpertId, ExpertLayout
 from runtime.store.base import ExpertStore
 
@@ -65,9 +66,9 @@ class ExpertCache:
         return self._layout
 
     @property
-    def all_record_bytes(self) -> int:
+    def records(self) -> Records:
         """What the records of all experts take."""
-        return self._ram.sizes.total
+        return self._ram.sizes.records
 
     @property
     def mean_bits(self) -> float:
@@ -99,7 +100,7 @@ class ExpertCache:
 
     @property
     def slots_per_layer(self) -> tuple[int, ...]:
-        """RAM slots of each MoE layer; the layers exchange them while they compute."""
+        """RAM slots of each MoE layer; layers of one size exchange them while they compute."""
         return self._ram.residents.slots_per_layer
 
     def set_hints(self, mode: HintMode) -> None:
@@ -221,8 +222,8 @@ class ExpertCache:
     ) -> None:
         """Change the number of slots and the limits of the ledgers, between two steps alone.
 
-        Of RAM slots the sum counts: layers exchange them. Slots that go give their memory back
-        before others come; free RAM slots are filled in the background. If there is not enough
+        Of RAM slots the sum counts of layers whose slots have one size: they exchange them. Slots
+        that go give their memory back before others come; free RAM slots are filled in the background. If there is not enough
         memory, numbers and limits stay as they were; only of a card that refuses the room that
         slots had a moment before, some are gone.
         """
@@ -265,13 +266,13 @@ class ExpertCache:
         above_limit_bytes: int,
     ) -> None:
         above = self._above
-        self._ram.residents.shrink(sum(slots_per_layer))
+        self._ram.residents.shrink(slots_per_layer)
         self._ledger.set_limit(limit_bytes)
         if above is not None:
             for layer, expert in above.shrink(above_per_layer):
                 self._ram.residents.show(layer, expert)
             above.device.ledger.set_limit(above_limit_bytes)
-        self._ram.residents.grow(sum(slots_per_layer))
+        self._ram.residents.grow(slots_per_layer)
         if above is not None:
             # Last: a card that refuses room now may not even give back what it had before.
             above.grow(above_per_layer)

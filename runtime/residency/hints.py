@@ -7,8 +7,8 @@ from runtime.residency.lent_reads import LentRead, begin_reads
 from runtime.residency.places import RamPlaces
 from runtime.telemetry.recorder import Counters
 
-Spare = Callable[[], tuple[int, int]]
-"""Returns how many slots there are that nobody keeps, and how many of them are free."""
+Spare = Callable[[int], tuple[int, int]]
+"""Returns how many slots for a layer there are that nobody keeps, and how many of them are free."""
 NUM_CLASSES = 4
 """Guesses are judged in quarters, those most sure of first."""
 MIN_PRECISION = 0.8
@@ -39,7 +39,8 @@ class Trust:
 class Hints:
     """Guesses for one layer at a time, read from free slots while nobody waits for the drive.
 
-    At most half of the slots that nobody keeps are used, so that whoever computes always has some.
+    At most half of the slots of a size that nobody keeps are used, so that whoever computes always
+    has some.
     When the layer asks itself, guesses that came true are handed to it, those not begun are
     forgotten, and the slots of wrong ones come back as soon as they were read.
 
@@ -80,8 +81,9 @@ class Hints:
         self._collect()
         if not self._waiting:
             return
-        num_spare, num_free = self._spare()
-        num_held = len(self._read) + len(self._leaving)
+        num_spare, num_free = self._spare(self._layer)
+        held = (*self._read.values(), *self._leaving)
+        num_held = sum(self._places.is_for(self._layer, read.slot) for read in held)
         number = min(len(self._waiting), num_free // 2, num_spare // 2 - num_held)
         if number <= 0:
             return

@@ -1,16 +1,16 @@
 """Who is resident in RAM: the decisions of the policies, carried out on the slots."""
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from runtime.errors import LarderError
 from runtime.memory.ledger import Ledger
-from runtime.policy.catalogue import LayerFacts, PolicyKind
-from runtime.policy.keeper import SlotKeeper
-from runtime.policy.score import LayerPosition
+from runtime.policy.catalogue import PolicyKind
 from runtime.protocol.plan import MemoryPart
 from runtime.residency.places import RamPlaces
 from runtime.residency.shape import CacheShape
 from runtime.residency.sizes import SlotSizes, every
+from runtime.residency.slot_classes import SlotClass, classes_of
 from runtime.spec.footprint import policy_bytes
 from runtime.telemetry.expert_tally import IN_RAM, IN_VRAM, ON_DRIVE, ExpertTally
 
@@ -23,9 +23,12 @@ WaitCopied = Callable[[int], Sequence[int]]
 class RamResidents:
     """Experts of all layers that have a place in RAM, lying there or on their way.
 
-    The keeper decides who has a place; a place becomes a slot when the expert was read. Beside the
-    slots of the plan there are some that nobody keeps: experts are read there, and those that the
-    keeper does not let in are computed from there.
+    A keeper decides who has a place; a place becomes a slot when the expert was read. Layers whose
+    slots have one size share a keeper. Beside its slots there are some that nobody keeps: experts
+    are read there, and those that the keeper does not let in are computed from there::
+
+        slots of 2.2 MB   layers 0, 1, 4, ...   keeper, residents   | staging
+        slots of 2.9 MB   layers 2, 3, 5, ...   keeper, residents   | staging
 
     Threads: used by the engine thread.
     """
@@ -46,7 +49,11 @@ class RamResidents:
         self._sizes = sizes
         self.places = RamPlaces(ledger, sizes, shape.moe_layers)
         self._index_of = {layer: index for index, layer in enumerate(shape.moe_layers)}
-        self._keeper = _keeper_of(shape, kind)
+        self._classes = classes_of(shape, sizes, kind)
+        self._homes = {
+            layer: (each, place) for each in self._classes for place, layer in enumerate(each.layers)
+        }
+        self._num_slots = 0
         self._now = 0
         self._before: Mapping[int, Mapping[int, int]] = {}
         self.above: Mapping[int, Container[int]] = {}
@@ -54,20 +61,24 @@ class RamResidents:
         self.call_off: CallOff = _nothing_comes
         self.wait_copied: WaitCopied = _nothing_copied
         try:
-            self.grow(sum(shape.slots_per_layer))
+            self.grow(shape.slots_per_layer)
         except LarderError:
             self.close()
             raise
 
     @property
     def slots_per_layer(self) -> tuple[int, ...]:
-        """Slots of each layer; the layers exchange them while they compute."""
-        return self._keeper.slots
+        """Slots of each layer; layers of one size exchange them while they compute."""
+        slots = [0] * len(self._index_of)
+        for each in self._classes:
+            for index, number in zip(each.indices, each.keeper.slots, strict=True):
+                slots[index] = number
+        return tuple(slots)
 
     @property
     def holds_all(self) -> bool:
         """Whether every expert has a slot, so that there is nothing to decide."""
-        return not self._shape.num_absent(sum(self._keeper.slots))
+        return not self._shape.num_absent(self._num_slots)
 
     def first_of(self, layer: int) -> int:
         """Return the number of a layer's first expert in the tally."""
@@ -75,12 +86,14 @@ class RamResidents:
 
     def num_free(self, layer: int) -> int:
         """Return how many slots of a layer nobody has a place in."""
-        return self._keeper.num_free(self._index_of[layer])
+        home, place = self._homes[layer]
+        return home.keeper.num_free(place)
 
-    def spare(self) -> tuple[int, int]:
-        """Return how many slots there are that nobody keeps, and how many of them are free."""
-        keeper, places = self._keeper, self.places
-        return places.num_slots - sum(keeper.slots), places.num_free - keeper.num_all_free
+    def spare(self, layer: int) -> tuple[int, int]:
+        """Return how many slots for a layer nobody keeps, and how many of them are free."""
+        (home, _), places = self._homes[layer], self.places
+        num_slots = places.num_slots_of(home.slot_bytes)
+        return num_slots - sum(home.keeper.slots), places.num_free(layer) - home.keeper.num_all_free
 
     def absent(self, layer: int) -> list[int]:
         """Return the experts without a place, the most wanted first.
@@ -88,7 +101,7 @@ class RamResidents:
         These are the most used ones, of equals those of the last use first; those that the device
         holds come last.
         """
-        residents = self._keeper.residents(self._index_of[layer])
+        residents = self._residents(layer)
         above, first, uses = self.above.get(layer), self.first_of(layer), self._tally.uses
         absent = [expert for expert in range(self._shape.num_experts) if expert not in residents]
         before, last = self._before.get(layer, {}), self._shape.num_experts
@@ -112,7 +125,8 @@ class RamResidents:
 
     def reserve(self, layer: int, experts: Sequence[int]) -> list[int]:
         """Give places to experts that nobody needed yet; return the slots to read them to."""
-        self._keeper.preload(self._index_of[layer], experts, self._now)
+        home, place = self._homes[layer]
+        home.keeper.preload(place, experts, self._now)
         return [self.places.take(layer, expert) for expert in experts]
 
     def arrive(self, layer: int, expert: int, slot: int) -> None:
@@ -123,70 +137,89 @@ class RamResidents:
     def forget(self, layer: int, expert: int, slot: int) -> None:
         """Note that an expert that has a place does not come."""
         self.places.give_back(slot)
-        self._keeper.remove(self._index_of[layer], expert, self._now)
+        home, place = self._homes[layer]
+        home.keeper.remove(place, expert, self._now)
         self.show(layer, expert)
 
     def begin(self, layer: int, experts: Sequence[int]) -> None:
         """Begin a step of a layer that needs distinct experts."""
         self._now += 1
-        self._keeper.begin(self._index_of[layer], experts, self._now)
+        home, place = self._homes[layer]
+        home.keeper.begin(place, experts, self._now)
 
     def admit(self, layer: int, expert: int, slot: int, locked: Collection[int]) -> None:
         """Keep an expert that was read and computed if it is worth it; else its slot is free.
 
         ``locked`` experts of the layer stay.
         """
-        index = self._index_of[layer]
+        home, place = self._homes[layer]
         held = self.places.held[layer]
         spare: Sequence[int] = ()
         if self.above:
             above = self.above[layer]
-            spare = tuple(other for other in self._keeper.residents(index) if other in above)
+            spare = tuple(other for other in home.keeper.residents(place) if other in above)
         if held:
             locked = held.union(locked)
-        admission = self._keeper.admit(index, expert, self._now, locked, spare=spare)
+        admission = home.keeper.admit(place, expert, self._now, locked, spare=spare)
         if admission is None:
             self.places.give_back(slot)
             return
         if admission.left is not None:
-            self._evict(*admission.left)
+            left, other = admission.left
+            self._evict(home.layers[left], other)
         self.arrive(layer, expert, slot)
 
     def end(self, layer: int, *, is_changed: bool) -> None:
         """End a step of a layer; ``is_changed`` says whether it missed any expert."""
-        self._keeper.end(self._index_of[layer], self._now, is_changed=is_changed)
+        home, place = self._homes[layer]
+        home.keeper.end(place, self._now, is_changed=is_changed)
 
-    def shrink(self, num_slots: int) -> None:
-        """Have so many slots of all layers if there are more; their memory is given back.
+    def shrink(self, slots_per_layer: Sequence[int]) -> None:
+        """Have no more slots of each class than its layers have; memory is given back.
 
         Slots that were exact go altogether, and ``grow`` adds others.
         """
-        if self.places.is_exact and self._shape.num_absent(num_slots):
-            self._begin_anew(is_exact=False)
+        if self.places.is_exact:
+            if self._shape.num_absent(sum(slots_per_layer)):
+                self._begin_anew(is_exact=False)
             return
-        for left in self._keeper.shrink(num_slots, self._now):
-            self._evict(*left)
-        while self.places.num_slots > self._shape.with_staging(num_slots):
-            self.places.drop()
+        for each in self._classes:
+            num_slots = each.num_slots(slots_per_layer)
+            self._shrink_class(each, num_slots)
+            num_places = self._shape.with_staging(num_slots, len(each.layers))
+            while self.places.num_slots_of(each.slot_bytes) > num_places:
+                self.places.drop(each.slot_bytes)
 
-    def grow(self, num_slots: int) -> None:
-        """Have so many slots of all layers if there are fewer."""
-        is_exact = self._sizes.is_mixed and not self._shape.num_absent(num_slots)
+    def grow(self, slots_per_layer: Sequence[int]) -> None:
+        """Have no fewer slots of each class than its layers have."""
+        num_slots = sum(slots_per_layer)
+        is_exact = self._sizes.has_mixed_layers and not self._shape.num_absent(num_slots)
         if is_exact and not self.places.is_exact:
             self._begin_anew(is_exact=True)
             for layer, expert in every(self._shape):
                 self.places.add(self._sizes.of(layer, expert))
-        while self.places.num_slots < self._shape.with_staging(num_slots):
-            self.places.add()
-        self._keeper.grow(num_slots, self._shape.num_experts, self._now)
+        for each in self._classes:
+            num_slots = each.num_slots(slots_per_layer)
+            num_places = self._shape.with_staging(num_slots, len(each.layers))
+            while not is_exact and self.places.num_slots_of(each.slot_bytes) < num_places:
+                self.places.add(each.slot_bytes)
+            each.keeper.grow(num_slots, self._shape.num_experts, self._now)
+            self._note_slots()
 
     def _begin_anew(self, *, is_exact: bool) -> None:
         """Let everybody leave and drop all slots."""
-        for left in self._keeper.shrink(0, self._now):
-            self._evict(*left)
-        while self.places.num_slots:
-            self.places.drop()
+        for each in self._classes:
+            self._shrink_class(each, 0)
+        self.places.drop_all()
         self.places.is_exact = is_exact
+
+    def _shrink_class(self, each: SlotClass, num_slots: int) -> None:
+        for place, expert in each.keeper.shrink(num_slots, self._now):
+            self._evict(each.layers[place], expert)
+        self._note_slots()
+
+    def _note_slots(self) -> None:
+        self._num_slots = sum(sum(each.keeper.slots) for each in self._classes)
 
     def show(self, layer: int, expert: int) -> None:
         """Write down in which tier an expert lies now."""
@@ -204,12 +237,19 @@ class RamResidents:
     def check(self, arriving: Callable[[int], Iterable[int]]) -> None:
         """Assert that slots, places and tiers agree; ``arriving`` are on the way to a layer."""
         self.places.check()
-        self._keeper.check()
-        assert self.places.num_slots == self._shape.with_staging(sum(self._keeper.slots))
+        num_places = 0
+        for each in self._classes:
+            each.keeper.check()
+            num_slots = self._shape.with_staging(sum(each.keeper.slots), len(each.layers))
+            num_places += num_slots
+            if not self.places.is_exact:
+                assert self.places.num_slots_of(each.slot_bytes) == num_slots
+        assert self.places.num_slots == num_places
+        assert self._num_slots == sum(self.slots_per_layer)
         tiers = self._tally.tiers
-        for layer, index in self._index_of.items():
+        for layer in self._index_of:
             coming = set(arriving(layer))
-            assert self._keeper.residents(index) == self.places.slot_of[layer].keys() | coming
+            assert self._residents(layer) == self.places.slot_of[layer].keys() | coming
             for expert in range(self._shape.num_experts):
                 shown = tiers[self.first_of(layer) + expert]
                 self.show(layer, expert)
@@ -222,9 +262,13 @@ class RamResidents:
         found = [x for x in range(self._shape.num_experts) if x in here[layer] or x in above]
         return sorted(found, key=lambda expert: -uses[first + expert])
 
-    def _evict(self, index: int, expert: int) -> None:
+    def _residents(self, layer: int) -> AbstractSet[int]:
+        """Return the experts of a layer that have a place."""
+        home, place = self._homes[layer]
+        return home.keeper.residents(place)
+
+    def _evict(self, layer: int, expert: int) -> None:
         """Free the slot of an expert that lost its place."""
-        layer = self._shape.moe_layers[index]
         if expert not in self.places.slot_of[layer]:
             self.places.give_back(self.call_off(layer, expert))
         else:
@@ -232,19 +276,6 @@ class RamResidents:
                 self.places.held[layer].difference_update(self.wait_copied(layer))
             self.places.clear(layer, expert)
         self.show(layer, expert)
-
-
-def _keeper_of(shape: CacheShape, kind: PolicyKind) -> SlotKeeper:
-    """Return the keeper of all layers, which have no slots yet."""
-    num_layers = len(shape.moe_layers)
-    position = LayerPosition()
-    policies = [
-        kind.make(0, LayerFacts(shape.num_experts, index, num_layers, position=position))
-        for index in range(num_layers)
-    ]
-    return SlotKeeper(
-        policies, [0] * num_layers, is_shared=kind.is_shared, max_age_steps=kind.max_age_steps
-    )
 
 
 def _nothing_comes(layer: int, expert: int) -> int:

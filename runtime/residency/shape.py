@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from runtime.spec.ram_slots import with_staging
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CacheShape:
@@ -14,7 +16,7 @@ class CacheShape:
     above_per_layer: tuple[int, ...] = ()
     """Device slots in the same order; empty where no device is used."""
     num_staging: int = 4
-    """RAM slots beside those, from which experts are computed that do not stay."""
+    """RAM slots of each size beside those, from which experts are computed that do not stay."""
 
     def __post_init__(self) -> None:
         if len(self.moe_layers) != len(self.slots_per_layer):
@@ -30,6 +32,6 @@ class CacheShape:
         """Return how many experts have no slot if all layers together have so many."""
         return len(self.moe_layers) * self.num_experts - num_slots
 
-    def with_staging(self, num_slots: int) -> int:
-        """Return all RAM slots with those that nobody keeps; none if every expert stays."""
-        return num_slots + min(self.num_staging, self.num_absent(num_slots))
+    def with_staging(self, num_slots: int, num_layers: int) -> int:
+        """Return the RAM slots of layers that exchange so many, with those that nobody keeps."""
+        return with_staging(num_slots, num_layers * self.num_experts, self.num_staging)

@@ -46,38 +46,8 @@ def experts_bytes(layout: ExpertLayout, slots_per_layer: Sequence[int]) -> int:
     return layout.record_bytes * sum(slots_per_layer)
 
 
-def ram_experts_bytes(
-    spec: ModelSpec, record_bytes: int, num_slots: int, all_records_bytes: int = 0
-) -> int:
-    """Return what experts take of RAM: slots of all layers, staging, and what the policy keeps.
-
-    Where records differ, ``record_bytes`` is the largest and ``all_records_bytes`` their sum: slots
-    have exact sizes where every expert has one.
-    """
-    num_layers = len(spec.moe_layers)
-    num_absent = num_layers * spec.num_experts - num_slots
-    if all_records_bytes and not num_absent:
-        return all_records_bytes + policy_bytes(num_layers, spec.num_experts)
-    num_all = num_slots + min(staging_slots(spec), num_absent)
-    return record_bytes * num_all + policy_bytes(num_layers, spec.num_experts)
-
-
-def ram_slots_within(
-    spec: ModelSpec, record_bytes: int, num_bytes: int, all_records_bytes: int = 0
-) -> int:
-    """Return the most slots of all layers whose experts take no more than this of RAM."""
-    num_all = len(spec.moe_layers) * spec.num_experts
-    if not num_all:
-        return 0
-    slots_bytes = num_bytes - policy_bytes(len(spec.moe_layers), spec.num_experts)
-    if all_records_bytes and slots_bytes >= all_records_bytes:
-        return num_all
-    num_slots = slots_bytes // record_bytes
-    return num_all if num_slots >= num_all else num_slots - staging_slots(spec)
-
-
 def staging_slots(spec: ModelSpec) -> int:
-    """Return the RAM slots from which experts are computed that do not stay.
+    """Return the RAM slots of each size from which experts are computed that do not stay.
 
     A token's experts can be read at once, and always as many as keep a drive busy.
     """

@@ -74,39 +74,34 @@ MIX_FORMATS = (
 """What a mix is made of, the fewest bits first."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Records:
-    """What the records of all experts take."""
-
-    total_bytes: int
-    largest_bytes: int
-    """What a slot has to have where any expert may come."""
-
-
 PartFormats = tuple[WeightFormat, ...]
 """Those of gate, up and down."""
 
 
 def mixed_experts(
-    numbers: Mapping[PartFormats, int], hidden_size: int, expert_width: int
+    layers: Iterable[Mapping[PartFormats, int]], hidden_size: int, expert_width: int
 ) -> MixedExperts:
-    """Return what experts take, so many of them with these formats; there is at least one."""
+    """Return what experts take, so many of each MoE layer with these formats; there are some."""
     matrices: Counter[WeightFormat] = Counter()
     format_bytes: Counter[WeightFormat] = Counter()
-    sizes: dict[int, int] = {}
-    for formats, number in numbers.items():
-        layout = layout_in(formats, hidden_size, expert_width)
-        sizes[layout.record_bytes] = sizes.get(layout.record_bytes, 0) + number
-        for matrix in layout.parts.values():
-            matrices[matrix.format] += number
-            format_bytes[matrix.format] += number * matrix.num_bytes
+    records_bytes, slot_bytes = 0, []
+    for numbers in layers:
+        sizes = []
+        for formats, number in numbers.items():
+            layout = layout_in(formats, hidden_size, expert_width)
+            records_bytes += layout.record_bytes * number
+            sizes.append(layout.record_bytes)
+            for matrix in layout.parts.values():
+                matrices[matrix.format] += number
+                format_bytes[matrix.format] += number * matrix.num_bytes
+        slot_bytes.append(max(sizes))
     order = sorted(matrices, key=lambda each: (-matrices[each], -STORED_BITS[each], each))
     num_weights = matrices.total() * hidden_size * expert_width
     return MixedExperts(
         format_bytes={each: format_bytes[each] for each in order},
         bits=8 * format_bytes.total() / num_weights,
-        records_bytes=sum(size * number for size, number in sizes.items()),
-        largest_record_bytes=max(sizes),
+        records_bytes=records_bytes,
+        slot_bytes=slot_bytes,
     )
 
 

@@ -157,7 +157,7 @@ _REPORT = ModelReport(
         format_bytes={WeightFormat.Q4K_G32: 9, WeightFormat.Q8_G32: 3},
         bits=5.5,
         records_bytes=4096,
-        largest_record_bytes=4096,
+        slot_bytes=[2048, 4096],
     ),
     prepared=[_COPY],
     suitability=Suitability(

@@ -15,10 +15,10 @@ from runtime.spec.footprint import (
     host_work_bytes,
     kv_cache_bytes,
     kv_layer_bytes,
-    ram_experts_bytes,
     work_bytes,
 )
 from runtime.spec.model import ModelSpec
+from runtime.spec.ram_slots import Records, ram_experts_bytes
 from runtime.spec.tensors import expert_layout
 
 FORECAST = Forecast(
@@ -64,11 +64,11 @@ def exact_plan(
     report, spec = inspection.report, inspection.spec
     assert spec is not None
     assert report.stored_format is not None
-    largest_bytes, all_bytes = _record_bytes(report, spec)
+    records = _records(report, spec)
     slots = [spec.num_experts if num_slots is None else num_slots] * len(spec.moe_layers)
     ram_bytes = (
         dense_bytes(inspection.tensors.values())
-        + ram_experts_bytes(spec, largest_bytes, sum(slots), all_bytes)
+        + ram_experts_bytes(spec, records, slots)
         + kv_cache_bytes(spec, context_tokens)
         + work_bytes(spec, context_tokens, min(chunk_tokens, context_tokens))
     )
@@ -90,7 +90,7 @@ def exact_plan(
                 tier=Tier.RAM,
                 device="cpu",
                 num_experts=sum(slots),
-                bytes=largest_bytes * sum(slots),
+                bytes=records.largest_bytes * sum(slots),
             )
         ],
         ram_parts={},
@@ -103,14 +103,14 @@ def exact_plan(
     )
 
 
-def _record_bytes(report: ModelReport, spec: ModelSpec) -> tuple[int, int]:
-    """Return what the largest expert takes, and all of them where they differ, else 0."""
+def _records(report: ModelReport, spec: ModelSpec) -> Records:
+    """Return what the experts of the published files take."""
     mixed = report.mixed_experts
     if mixed is not None:
-        return mixed.largest_record_bytes, mixed.records_bytes
+        return Records(mixed.records_bytes, tuple(mixed.slot_bytes))
     assert report.stored_format is not None
     layout = expert_layout(report.stored_format, spec.hidden_size, spec.expert_width)
-    return layout.record_bytes, 0
+    return Records.alike(layout.record_bytes, spec)
 
 
 def device_plan(
@@ -129,22 +129,21 @@ def device_plan(
     inspection = inspect_folder(str(folder))
     spec = inspection.spec
     assert spec is not None
-    largest_bytes, all_bytes = _record_bytes(inspection.report, spec)
-    num_slots = sum(plan.slots_per_layer)
+    records = _records(inspection.report, spec)
     chunk = min(chunk_tokens, plan.context_tokens)
     above = [vram_slots] * len(spec.moe_layers)
     sizes = kv_layer_bytes(spec, plan.context_tokens)
     moved_bytes = sum(sizes[layer] for layer in ram_kv_layers)
     ram_parts = {
         **({MemoryPart.KV_CACHE: moved_bytes} if moved_bytes else {}),
-        MemoryPart.EXPERTS: ram_experts_bytes(spec, largest_bytes, num_slots, all_bytes),
+        MemoryPart.EXPERTS: ram_experts_bytes(spec, records, plan.slots_per_layer),
         MemoryPart.WORK: host_work_bytes(spec, chunk),
     }
     vram_parts = {
         MemoryPart.DENSE: dense_bytes(inspection.tensors.values()),
         MemoryPart.KV_CACHE: sum(sizes) - moved_bytes,
         MemoryPart.WORK: work_bytes(spec, plan.context_tokens, chunk),
-        MemoryPart.EXPERTS: largest_bytes * sum(above),
+        MemoryPart.EXPERTS: records.largest_bytes * sum(above),
     }
     ram_bytes, vram_bytes = sum(ram_parts.values()), sum(vram_parts.values())
     return msgspec.structs.replace(

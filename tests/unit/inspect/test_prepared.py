@@ -60,7 +60,7 @@ def test_manifest_of_a_mix_knows_what_its_records_take(tmp_path: Path) -> None:
     assert mixed.mix_bits == 8 * sum(sizes) / (2 * 3 * 64 * 32)
     assert MANIFEST.mix_bits == 0
     (copy,) = find_prepared(str(tmp_path), "f")
-    assert (copy.records_bytes, copy.largest_record_bytes) == (sum(sizes), sizes[0])
+    assert (copy.records_bytes, copy.slot_bytes) == (sum(sizes), [sizes[0]])
     assert (copy.dense_ram_bytes, copy.mix_bits) == (77, mixed.mix_bits)
 
 

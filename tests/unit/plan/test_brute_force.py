@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from runtime.plan.memory import MIN_CONTEXT_TOKENS, Needs, divide
 from runtime.protocol.values import WeightFormat
 from runtime.spec.footprint import KV_PAGE_TOKENS
+from runtime.spec.ram_slots import Records
 from runtime.spec.tensors import expert_layout
 from tests.support.plan_cases import spec
 
@@ -26,10 +27,12 @@ def small_needs(draw: st.DrawFn) -> Needs:
         max_context_tokens=draw(st.sampled_from([256, 700, 1024])),
     )
     wanted = of.max_context_tokens
+    record_bytes = expert_layout(FORMAT, of.hidden_size, of.expert_width).record_bytes
+    slot_bytes = tuple(record_bytes * draw(st.integers(1, 3)) for _ in of.moe_layers)
     return Needs(
         spec=of,
         dense_bytes=draw(st.sampled_from([4096, 300_000])),
-        record_bytes=expert_layout(FORMAT, of.hidden_size, of.expert_width).record_bytes,
+        records=Records(sum(slot_bytes) * num_experts, slot_bytes),
         wanted_context_tokens=wanted,
         min_context_tokens=min(wanted, MIN_CONTEXT_TOKENS),
         num_min_slots=len(of.moe_layers) * min(of.top_k, 2),

@@ -9,7 +9,8 @@ from runtime.protocol.model import PreparedCopy
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind
 from runtime.protocol.values import Budgets, WeightFormat
 from runtime.spec.facts import ModelFacts
-from runtime.spec.footprint import policy_bytes, ram_experts_bytes
+from runtime.spec.footprint import policy_bytes
+from runtime.spec.ram_slots import Records, ram_experts_bytes
 from runtime.spec.tensors import PAGE_BYTES
 from tests.support.plan_cases import GIB, facts, machine, spec
 
@@ -26,7 +27,7 @@ def _mixed(bits: float) -> PreparedCopy:
         size_bytes=records_bytes + GIB,
         mix_bits=bits,
         records_bytes=records_bytes,
-        largest_record_bytes=2 * records_bytes // (48 * 128) // PAGE_BYTES * PAGE_BYTES,
+        slot_bytes=[2 * records_bytes // (48 * 128) // PAGE_BYTES * PAGE_BYTES] * 48,
         dense_ram_bytes=GIB,
     )
 
@@ -84,10 +85,21 @@ def test_plan_takes_the_mix_of_the_most_bits_that_stays_in_ram() -> None:
     assert small.store_folder == "/prepared/mix-3.0"
     num_slots = sum(small.slots_per_layer)
     assert 0 < num_slots < 48 * 128
-    assert small.ram_parts[MemoryPart.EXPERTS] == ram_experts_bytes(
-        MODEL, _mixed(3.0).largest_record_bytes, num_slots, _mixed(3.0).records_bytes
-    )
+    copy = _mixed(3.0)
+    records = Records(copy.records_bytes, tuple(copy.slot_bytes))
+    taken_bytes = ram_experts_bytes(MODEL, records, small.slots_per_layer)
+    assert small.ram_parts[MemoryPart.EXPERTS] == taken_bytes
     assert small.ram_bytes <= needed[3.0] // 2
+
+
+def test_a_copy_of_a_model_with_other_layers_is_no_mix() -> None:
+    known = _with_mixes(4.0)
+    (copy,) = known.report.prepared
+    other = msgspec.structs.replace(copy, slot_bytes=copy.slot_bytes[1:])
+    known = dataclasses.replace(
+        known, report=msgspec.structs.replace(known.report, prepared=[other])
+    )
+    assert PlanKind.MIXED not in [plan.kind for plan in plan_kinds(known, _HUGE, Budgets())]
 
 
 def test_curves_exist_for_every_kind_that_may_be_offered() -> None:

@@ -1,6 +1,7 @@
 """Published models whose experts have matrices of several formats: sums, budgets, rates."""
 
 import dataclasses
+import operator
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from runtime.protocol.model import MixedExperts
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, ReasonCode
 from runtime.protocol.values import Budgets, Tier, WeightFormat
 from runtime.spec.facts import ModelFacts
-from runtime.spec.footprint import policy_bytes, ram_experts_bytes
+from runtime.spec.footprint import policy_bytes, staging_slots
 from runtime.spec.mix import PartFormats, mixed_experts
 from runtime.spec.tensors import layout_in
 from tests.support.plan_cases import FOLDER, facts, machine, spec
@@ -22,7 +23,7 @@ MODEL = spec()
 NUM_ALL = 48 * 128
 Q4K, Q8 = WeightFormat.Q4K_G32, WeightFormat.Q8_G32
 MIXED = mixed_experts(
-    {(Q4K, Q4K, Q8): NUM_ALL // 2, (Q4K, Q4K, Q4K): NUM_ALL // 2},
+    [{(Q4K, Q4K, Q8 if layer % 2 else Q4K): 128} for layer in range(48)],
     MODEL.hidden_size,
     MODEL.expert_width,
 )
@@ -48,7 +49,7 @@ def test_mixed_experts_add_up_over_formats_and_records() -> None:
     large = layout_in((Q4K, Q4K, Q8), MODEL.hidden_size, MODEL.expert_width).record_bytes
     small = layout_in((Q4K, Q4K, Q4K), MODEL.hidden_size, MODEL.expert_width).record_bytes
     assert MIXED.records_bytes == NUM_ALL // 2 * (large + small)
-    assert MIXED.largest_record_bytes == large
+    assert MIXED.slot_bytes == [small, large] * 24
     assert MIXED.bits == pytest.approx((5 * 4.5 + 8.5) / 6)
     assert sum(MIXED.format_bytes.values()) == NUM_ALL * 3 * matrix * MIXED.bits / 8
 
@@ -70,14 +71,19 @@ def test_plan_of_mixed_experts_has_exact_sums_where_all_stay_in_ram() -> None:
     assert plan.forecast.decode_tokens_per_s > eight.forecast.decode_tokens_per_s
 
 
-def test_plan_of_fewer_slots_gives_each_the_size_of_the_largest() -> None:
+def test_plan_of_fewer_slots_gives_each_the_size_of_its_layer() -> None:
     budget = _plan().all_ram_bytes // 2
     plan = _plan(budget)
     num_slots = sum(plan.slots_per_layer)
     assert 0 < num_slots < NUM_ALL
-    assert plan.ram_parts[MemoryPart.EXPERTS] == ram_experts_bytes(
-        MODEL, MIXED.largest_record_bytes, num_slots, MIXED.records_bytes
-    )
+    assert max(plan.slots_per_layer) - min(plan.slots_per_layer) <= 1
+    small, large = MIXED.slot_bytes[:2]
+    slots_bytes = sum(map(operator.mul, MIXED.slot_bytes, plan.slots_per_layer))
+    taken_bytes = slots_bytes + staging_slots(MODEL) * (small + large) + policy_bytes(48, 128)
+    assert plan.ram_parts[MemoryPart.EXPERTS] == taken_bytes
+    # In slots of the largest record they would be fewer.
+    whole_slots = (taken_bytes - policy_bytes(48, 128)) // large - staging_slots(MODEL)
+    assert num_slots > 1.1 * whole_slots
     drive = next(share for share in plan.tiers if share.tier is Tier.DRIVE)
     assert drive.bytes == (NUM_ALL - num_slots) * 2_900_000
 
@@ -92,15 +98,15 @@ def test_plan_of_mixed_experts_is_never_above_the_budget(part: float) -> None:
 
 
 @pytest.mark.parametrize(("num_experts", "largest"), [(3, Q8), (4, WeightFormat.F16)])
-def test_no_more_is_asked_for_than_all_experts_take_where_few_are_much_larger(
+def test_no_more_is_asked_for_than_all_experts_take_where_few_of_a_layer_are_much_larger(
     num_experts: int, largest: WeightFormat
 ) -> None:
     """Two slots of each layer in the size of the largest would take more than all experts do."""
     few = spec(
         num_layers=32, num_experts=num_experts, top_k=2, hidden_size=4096, expert_width=14336
     )
-    numbers: dict[PartFormats, int] = {(Q4K,) * 3: 31 * num_experts, (largest,) * 3: num_experts}
-    mixed = mixed_experts(numbers, few.hidden_size, few.expert_width)
+    numbers: dict[PartFormats, int] = {(Q4K,) * 3: num_experts - 1, (largest,) * 3: 1}
+    mixed = mixed_experts([numbers] * 32, few.hidden_size, few.expert_width)
     known = dataclasses.replace(_facts(mixed=mixed), spec=few)
     whole = _plan(known=known)
     assert whole.problem is None

@@ -16,9 +16,10 @@ from runtime.protocol.machine import DeviceReport
 from runtime.protocol.plan import MemoryPart, PlacementPlan, PlanKind, ReasonCode
 from runtime.protocol.values import Budgets, Tier, WeightFormat
 from runtime.spec.attention import AttentionSpec
-from runtime.spec.footprint import policy_bytes, ram_experts_bytes, staging_slots
+from runtime.spec.footprint import policy_bytes, staging_slots
 from runtime.spec.model import ModelSpec
 from runtime.spec.rope import LongScaling
+from runtime.spec.ram_slots import Records, ram_experts_bytes
 from runtime.spec.tensors import PAGE_BYTES, expert_layout
 from tests.support.plan_cases import FOLDER, GIB, facts, machine, report, spec
 
@@ -403,7 +404,9 @@ def test_plan_experts_take_slots_staging_and_what_the_policy_keeps(
     num_absent = num_layers * of.num_experts - num_slots
     assert taken == record_bytes * (num_slots + (staging_slots(of) if num_absent else 0))
     assert not num_absent or num_absent >= staging_slots(of)
-    assert ram_experts_bytes(of, record_bytes, num_slots) == plan.ram_parts[MemoryPart.EXPERTS]
+    records = Records.alike(record_bytes, of)
+    whole_bytes = ram_experts_bytes(of, records, plan.slots_per_layer)
+    assert whole_bytes == plan.ram_parts[MemoryPart.EXPERTS]
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,11 @@ def test_records_and_dense_matrices_are_in_their_formats(folder: Path, tmp_path:
             place = slice(new.offset_bytes, new.offset_bytes + new.num_bytes)
             assert bytes(pack(new.format, weights)) == record[place]
     assert copy.records_bytes == total
-    assert copy.largest_record_bytes == store.layout.record_bytes
+    assert max(copy.slot_bytes) == store.layout.record_bytes
+    assert copy.slot_bytes == [
+        max(store.layout_of(each).record_bytes for each in inspection.experts if each.layer == layer)
+        for layer in sorted({each.layer for each in inspection.experts})
+    ]
     assert copy.mix_bits > 0
     for name, entry in store.dense_tensors.items():
         old_entry = inspection.tensors[name]
@@ -243,7 +247,7 @@ def test_answers_of_a_mix_do_not_depend_on_what_is_resident(folder: Path, tmp_pa
         assert held[MemoryPart.DENSE] == copy.dense_ram_bytes
         expected = _logits(whole)
         limit = whole.ledger.limit_bytes
-        # Fewer slots: all of the largest size, and the same answers; and back.
+        # Fewer slots: all of the largest size of their layer, and the same answers; and back.
         fewer = (2,) * len(spec.moe_layers)
         whole.experts.resize(fewer, limit)
         assert torch.equal(_logits(whole), expected)

@@ -48,7 +48,7 @@ def make_bench(
 ) -> Bench:
     store = DictionaryStore(failing=failing)
     shape = CacheShape(MOE_LAYERS, slots_per_layer, NUM_EXPERTS, num_staging=NUM_STAGING)
-    num_slots = shape.with_staging(sum(slots_per_layer))
+    num_slots = shape.with_staging(sum(slots_per_layer), len(MOE_LAYERS))
     ledger = Ledger(num_slots * RECORD_BYTES + policy_bytes(len(MOE_LAYERS), NUM_EXPERTS))
     counters = Counters()
     tally = ExpertTally(len(MOE_LAYERS), NUM_EXPERTS, 32)
@@ -163,7 +163,7 @@ def test_expert_cache_resized_keeps_the_policy_and_gives_memory_back(num_slots: 
         use(cache, 1, [0, 1])
         use(cache, 4, [5])
     shape = CacheShape(MOE_LAYERS, (8, 8), NUM_EXPERTS, num_staging=NUM_STAGING)
-    limit = shape.with_staging(num_slots) * RECORD_BYTES + policy_bytes(2, NUM_EXPERTS)
+    limit = shape.with_staging(num_slots, len(MOE_LAYERS)) * RECORD_BYTES + policy_bytes(2, NUM_EXPERTS)
 
     cache.resize((num_slots, 0), limit)
 

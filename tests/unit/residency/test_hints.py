@@ -48,9 +48,9 @@ class Bench:
         sizes = SlotSizes(store, CacheShape(LAYERS, (1,) * len(LAYERS), NUM_EXPERTS))
         self.places = RamPlaces(Ledger(num_slots * RECORD_BYTES), sizes, LAYERS)
         for _ in range(num_slots):
-            self.places.add()
+            self.places.add(RECORD_BYTES)
         self.hints = Hints(
-            self.lanes, self.places, self.counters, lambda: (num_slots, self.places.num_free)
+            self.lanes, self.places, self.counters, lambda layer: (num_slots, self.places.num_free(layer))
         )
         self.hints.trust = Trust(0)
 
@@ -74,7 +74,7 @@ def test_hints_that_came_true_are_handed_over_filled() -> None:
     assert bytes(bench.places.view(claimed[0].slot)[:1]) == content(ExpertId(1, 5))
     bench.places.give_back(claimed[0].slot)
     assert bench.outcomes() == (1, 0, 1)
-    assert bench.places.num_free == 8
+    assert bench.places.num_free(1) == 8
     bench.close()
 
 
@@ -85,7 +85,7 @@ def test_hints_overtaken_by_a_demand_are_never_read() -> None:
     assert store.begun.acquire(timeout=30)
     bench.hints.guess(1, [5, 6], resident=())
     assert bench.hints.claim(1, [5, 6]) == []
-    assert bench.places.num_free == 8
+    assert bench.places.num_free(1) == 8
     store.gate.set()
     assert demanded.wait(0) is None
     bench.close()
@@ -112,10 +112,10 @@ def test_hint_that_is_being_read_in_vain_gives_its_slot_back_when_it_ends() -> N
     bench.hints.guess(1, [5], resident=())
     assert store.begun.acquire(timeout=30)
     assert bench.hints.claim(1, [4]) == []
-    assert bench.places.num_free == 7
+    assert bench.places.num_free(1) == 7
     store.gate.set()
     bench.hints.withdraw()
-    assert bench.places.num_free == 8
+    assert bench.places.num_free(1) == 8
     assert bench.outcomes() == (0, 0, 1)
     bench.close()
 
@@ -133,9 +133,9 @@ def test_hint_that_could_not_be_read_is_nothing() -> None:
 def test_hints_take_at_most_half_of_the_slots_that_nobody_keeps() -> None:
     bench = Bench(DictionaryStore(), num_slots=4)
     bench.hints.guess(1, [5, 6, 7], resident=())
-    assert bench.places.num_free == 2
+    assert bench.places.num_free(1) == 2
     bench.hints.begin()
-    assert bench.places.num_free == 2
+    assert bench.places.num_free(1) == 2
     bench.close()
 
 
@@ -144,7 +144,7 @@ def test_hints_for_another_layer_than_the_one_that_asks_are_forgotten() -> None:
     bench.hints.guess(1, [5], resident=())
     assert bench.hints.claim(2, [5]) == []
     bench.hints.withdraw()
-    assert bench.places.num_free == 8
+    assert bench.places.num_free(1) == 8
     bench.close()
 
 
@@ -163,10 +163,10 @@ def test_hints_are_not_read_before_they_are_trusted() -> None:
     bench = Bench(store)
     bench.hints.trust = Trust(0.8)
     bench.hints.guess(1, [5, 6], resident=())
-    assert bench.places.num_free == 8
+    assert bench.places.num_free(1) == 8
     bench.hints.claim(1, [5, 6])
     bench.hints.guess(1, [5, 6], resident=())
-    assert bench.places.num_free == 6
+    assert bench.places.num_free(1) == 6
     bench.close()
 
 
@@ -204,7 +204,7 @@ def test_expert_cache_any_guesses_slots_hold_the_right_experts_and_nobody_else_s
             assert cache._ram.places.slot_of[each].keys() <= asked[each]
         cache._ram.hints.withdraw()
         cache.check()
-        num_spare, num_free = cache._ram.residents.spare()
+        num_spare, num_free = cache._ram.residents.spare(layer)
         assert num_spare == num_free
     cache.close()
 

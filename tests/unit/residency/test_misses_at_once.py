@@ -59,7 +59,7 @@ def lane(monkeypatch: pytest.MonkeyPatch) -> WatchedLane:
 def cache(lane: WatchedLane) -> ExpertCache:
     """A cache of four slots with four experts in them."""
     shape = CacheShape((LAYER,), (len(RESIDENT),), NUM_EXPERTS, num_staging=TOP_K)
-    num_slots = shape.with_staging(len(RESIDENT))
+    num_slots = shape.with_staging(len(RESIDENT), 1)
     ledger = Ledger(num_slots * TINY_LAYOUT.record_bytes + policy_bytes(1, NUM_EXPERTS))
     made = ExpertCache(
         lane.store, shape, ledger, Books(Counters(), ExpertTally(1, NUM_EXPERTS, 32))

@@ -65,7 +65,8 @@ def test_experts_of_a_layer_share_a_layout_and_layers_have_their_own_sizes(tmp_p
     mixed = inspection.report.mixed_experts
     assert mixed is not None
     assert mixed.records_bytes == NUM_EXPERTS * sum(sizes)
-    assert mixed.largest_record_bytes == store.layout.record_bytes
+    assert mixed.slot_bytes == sizes
+    assert max(sizes) == store.layout.record_bytes
     store.close()
 
 
