@@ -14,7 +14,7 @@ from runtime.spec.footprint import (
     work_bytes,
 )
 from runtime.spec.model import ModelSpec
-from runtime.spec.ram_slots import Records, even_slots, ram_experts_bytes, ram_slots_within
+from runtime.spec.ram_slots import Records, even_experts_bytes, even_slots, ram_slots_within
 
 GIB = 1024**3
 BASE_BYTES = 250 * 1000 * 1000
@@ -88,8 +88,7 @@ class Needs:
         """
         if not self.has_policy:
             return num_slots * self.record_bytes
-        slots = even_slots(num_slots, len(self.spec.moe_layers))
-        return ram_experts_bytes(self.spec, self.records, slots)
+        return even_experts_bytes(self.spec, self.records, num_slots)
 
     def slots_within(self, num_bytes: int) -> int:
         """Return the most slots, each layer having as many, that take no more than this."""

@@ -61,6 +61,7 @@ class RamResidents:
         self.call_off: CallOff = _nothing_comes
         self.wait_copied: WaitCopied = _nothing_copied
         try:
+            self.shrink(shape.slots_per_layer)
             self.grow(shape.slots_per_layer)
         except LarderError:
             self.close()
@@ -177,11 +178,13 @@ class RamResidents:
     def shrink(self, slots_per_layer: Sequence[int]) -> None:
         """Have no more slots of each class than its layers have; memory is given back.
 
-        Slots that were exact go altogether, and ``grow`` adds others.
+        Where slots become exact, or are no more, all of them go, and ``grow`` adds others.
         """
-        if self.places.is_exact:
-            if self._shape.num_absent(sum(slots_per_layer)):
-                self._begin_anew(is_exact=False)
+        is_whole = not self._shape.num_absent(sum(slots_per_layer))
+        is_exact = is_whole and self._sizes.has_mixed_layers
+        if is_exact != self.places.is_exact:
+            self._begin_anew(is_exact=is_exact)
+        if is_exact:
             return
         for each in self._classes:
             num_slots = each.num_slots(slots_per_layer)
@@ -191,11 +194,9 @@ class RamResidents:
                 self.places.drop(each.slot_bytes)
 
     def grow(self, slots_per_layer: Sequence[int]) -> None:
-        """Have no fewer slots of each class than its layers have."""
-        num_slots = sum(slots_per_layer)
-        is_exact = self._sizes.has_mixed_layers and not self._shape.num_absent(num_slots)
-        if is_exact and not self.places.is_exact:
-            self._begin_anew(is_exact=True)
+        """Have no fewer slots of each class than its layers have; ``shrink`` was called before."""
+        is_exact = self.places.is_exact
+        if is_exact and not self.places.num_slots:
             for layer, expert in every(self._shape):
                 self.places.add(self._sizes.of(layer, expert))
         for each in self._classes:

@@ -5,7 +5,7 @@ Pure arithmetic: what the planner reckons with is exactly what the engine takes 
 
 import bisect
 import dataclasses
-from collections import Counter
+import functools
 from collections.abc import Sequence
 from typing import Self
 
@@ -49,11 +49,18 @@ def ram_experts_bytes(spec: ModelSpec, records: Records, slots_per_layer: Sequen
 
     Every class has its own staging. Slots have exact sizes where every expert has one.
     """
-    num_layers = len(spec.moe_layers)
-    kept_bytes = policy_bytes(num_layers, spec.num_experts)
-    if sum(slots_per_layer) == num_layers * spec.num_experts:
-        return records.total_bytes + kept_bytes
-    return _slots_bytes(spec, records, slots_per_layer) + kept_bytes
+    classes = _classes_of(records.slot_bytes)
+    numbers = [sum(slots_per_layer[place] for place in places) for _, places in classes]
+    return _experts_bytes(spec, records, numbers)
+
+
+def even_experts_bytes(spec: ModelSpec, records: Records, num_slots: int) -> int:
+    """Return the same for so many slots, each layer having as many (``even_slots``)."""
+    num_layers = max(1, len(records.slot_bytes))
+    each, left = divmod(num_slots, num_layers)
+    classes = _classes_of(records.slot_bytes)
+    numbers = [each * len(places) + bisect.bisect_left(places, left) for _, places in classes]
+    return _experts_bytes(spec, records, numbers)
 
 
 def ram_slots_within(spec: ModelSpec, records: Records, num_bytes: int) -> int:
@@ -65,13 +72,13 @@ def ram_slots_within(spec: ModelSpec, records: Records, num_bytes: int) -> int:
     room_bytes = num_bytes - policy_bytes(num_layers, spec.num_experts)
     if room_bytes >= records.total_bytes:
         return num_all
-    num_staging = staging_slots(spec) * len(set(records.slot_bytes))
+    num_staging = staging_slots(spec) * len(_classes_of(records.slot_bytes))
     least = max(0, room_bytes // records.largest_bytes - num_staging)
     most = min(num_all - 1, room_bytes // min(records.slot_bytes))
     num_fitting = bisect.bisect_right(
         range(least, most + 1),
-        room_bytes,
-        key=lambda number: _slots_bytes(spec, records, even_slots(number, num_layers)),
+        num_bytes,
+        key=lambda number: even_experts_bytes(spec, records, number),
     )
     return max(0, least + num_fitting - 1)
 
@@ -81,13 +88,24 @@ def with_staging(num_slots: int, num_all: int, num_staging: int) -> int:
     return num_slots + min(num_staging, num_all - num_slots)
 
 
-def _slots_bytes(spec: ModelSpec, records: Records, slots_per_layer: Sequence[int]) -> int:
-    """Return what slots take, each of the size of its layer, with the staging of their classes."""
+def _experts_bytes(spec: ModelSpec, records: Records, numbers: Sequence[int]) -> int:
+    """Return what experts take with so many slots of each class."""
+    num_layers = len(spec.moe_layers)
+    kept_bytes = policy_bytes(num_layers, spec.num_experts)
+    if sum(numbers) == num_layers * spec.num_experts:
+        return records.total_bytes + kept_bytes
     num_staging = staging_slots(spec)
-    numbers: Counter[int] = Counter()
-    for size, number in zip(records.slot_bytes, slots_per_layer, strict=True):
-        numbers[size] += number
-    return sum(
-        size * with_staging(numbers[size], num_layers * spec.num_experts, num_staging)
-        for size, num_layers in Counter(records.slot_bytes).items()
+    classes = _classes_of(records.slot_bytes)
+    return kept_bytes + sum(
+        size * with_staging(number, len(places) * spec.num_experts, num_staging)
+        for (size, places), number in zip(classes, numbers, strict=True)
     )
+
+
+@functools.lru_cache(maxsize=16)
+def _classes_of(slot_bytes: tuple[int, ...]) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Return each size with the places of its layers among all MoE layers."""
+    places: dict[int, list[int]] = {}
+    for place, size in enumerate(slot_bytes):
+        places.setdefault(size, []).append(place)
+    return tuple((size, tuple(each)) for size, each in places.items())

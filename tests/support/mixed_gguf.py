@@ -85,7 +85,7 @@ def numbers_of(kind: GgufKind, stored: Bytes) -> Floats:
     return gguf.dequantize(stored, gguf.GGMLQuantizationType(kind.value[0])).astype(np.float32)
 
 
-def write_mixed(path: Path, kind_of: KindOf) -> Path:
+def write_mixed(path: Path, kind_of: KindOf, num_experts: int = NUM_EXPERTS) -> Path:
     """Write the file of a model whose dense part is in f32."""
     values: dict[str, Any] = {
         "general.architecture": "qwen3moe",
@@ -102,7 +102,7 @@ def write_mixed(path: Path, kind_of: KindOf) -> Path:
                 "attention.key_length": 64,
                 "attention.layer_norm_rms_epsilon": 1e-5,
                 "rope.freq_base": 10_000.0,
-                "expert_count": NUM_EXPERTS,
+                "expert_count": num_experts,
                 "expert_used_count": TOP_K,
             }.items()
         },
@@ -124,12 +124,12 @@ def write_mixed(path: Path, kind_of: KindOf) -> Path:
             f"{name}.attn_k.weight": _plain(seed + 3, 128, HIDDEN),
             f"{name}.attn_v.weight": _plain(seed + 4, 128, HIDDEN),
             f"{name}.attn_output.weight": _plain(seed + 5, HIDDEN, 256),
-            f"{name}.ffn_gate_inp.weight": _plain(seed + 6, NUM_EXPERTS, HIDDEN),
+            f"{name}.ffn_gate_inp.weight": _plain(seed + 6, num_experts, HIDDEN),
         }
         for part in ExpertPart:
             kind = kind_of(layer, part)
-            stored = [expert_rows(ExpertId(layer, each), part, kind) for each in range(NUM_EXPERTS)]
-            shape = (NUM_EXPERTS, *shape_of(part))
+            stored = [expert_rows(ExpertId(layer, each), part, kind) for each in range(num_experts)]
+            shape = (num_experts, *shape_of(part))
             data = b"".join(each.tobytes() for each in stored)
             tensors[f"{name}.ffn_{part}_exps.weight"] = Declared(shape, kind, data)
     return write_gguf(path, values, tensors)

@@ -1,6 +1,7 @@
 """Experts whose matrices have several formats: the same answers at every budget, exact sums."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,12 @@ from runtime.plan.planner import plan_model
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.protocol.values import Budgets, WeightFormat
-from runtime.spec.facts import ModelFacts
-from runtime.spec.footprint import dense_bytes, policy_bytes
+from runtime.spec.footprint import policy_bytes, staging_slots
+from runtime.spec.ram_slots import Records, ram_slots_within
 from tests.support.hand_made_plans import device_plan, exact_plan
 from tests.support.loaded_logits import loaded_logits
 from tests.support.mixed_gguf import KINDS, NUM_EXPERTS, NUM_LAYERS, q4_k_m, write_mixed
-from tests.support.plan_cases import machine
+from tests.support.plan_cases import facts_of, machine
 from tests.unit.generate.conftest import OpenEngine
 
 IDS = [5, 9, 3, 7, 11, 2, 8, 6, 200, 31, 77]
@@ -79,15 +80,47 @@ def test_slots_have_the_sizes_of_their_experts_where_all_have_one(
     assert list(parts.tally.bits) == [4] * 12 + [5] * 12
 
 
+def test_slots_by_layer_are_more_and_every_budget_gives_the_same_answers(
+    open_engine: OpenEngine, tmp_path: Path
+) -> None:
+    path = write_mixed(tmp_path / "m.gguf", q4_k_m, num_experts=16)
+    facts, here = facts_of(path), machine()
+
+    def planned(ram_bytes: int | None) -> PlacementPlan:
+        return plan_model(facts, here, Budgets(ram_bytes=ram_bytes), context_tokens=128)[0]
+
+    whole = planned(None)
+    least, most = whole.min_ram_bytes, whole.all_ram_bytes
+    engine = open_engine(whole)
+    parts = engine._parts
+    assert parts is not None
+    expected = loaded_logits(parts, IDS)
+    largest = Records.alike(parts.experts.layout.record_bytes, parts.spec)
+    drawn, changed = random.Random(4), []
+    budgets = [drawn.randint(least, most) for _ in range(10)]
+    for budget in (most - 1, *budgets, least, most):
+        plan = planned(budget)
+        engine.propose(plan, lambda *outcome: changed.append(outcome))
+        engine.apply()
+        assert parts.plan is plan
+        assert torch.equal(loaded_logits(parts, IDS), expected)
+        held_bytes = parts.ledger.held_bytes
+        assert held_bytes <= plan.ram_bytes <= budget
+        assert parts.ledger.by_kind()[MemoryPart.EXPERTS] == plan.ram_parts[MemoryPart.EXPERTS]
+        # In slots of the largest record alone they would be fewer, or no more.
+        room_bytes = plan.ram_parts[MemoryPart.EXPERTS]
+        number, before = sum(plan.slots_per_layer), ram_slots_within(parts.spec, largest, room_bytes)
+        assert number >= before - staging_slots(parts.spec)
+        if budget > (least + 2 * most) // 3:
+            assert number > before
+    assert len(changed) == 13
+
+
 def test_plan_takes_what_loading_takes_and_no_more_than_the_budget(
     open_engine: OpenEngine, tmp_path: Path
 ) -> None:
     path = write_mixed(tmp_path / "m.gguf", q4_k_m)
-    inspection = inspect_folder(str(path))
-    report, spec = inspection.report, inspection.spec
-    assert spec is not None
-    facts = ModelFacts(report, spec, dense_bytes(inspection.tensors.values()))
-    here = machine()
+    facts, here = facts_of(path), machine()
 
     def planned(ram_bytes: int | None) -> PlacementPlan:
         return plan_model(facts, here, Budgets(ram_bytes=ram_bytes))[0]
