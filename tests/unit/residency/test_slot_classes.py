@@ -1,6 +1,7 @@
 """RAM slots of the size of their layer: right experts, exact bytes, exchange within a size alone."""
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -38,11 +39,16 @@ class SizedStore(DictionaryStore):
         super().__init__(LARGE_LAYOUT)
         self._layout_of = layout_of
         self.targets: set[tuple[int, int]] = set()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.begun = threading.Semaphore(0)
 
     def layout_of(self, expert: ExpertId) -> ExpertLayout:
         return self._layout_of(expert)
 
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
+        self.begun.release()
+        assert self.gate.wait(30)
         num_bytes = self._layout_of(expert).record_bytes
         target[:num_bytes] = content(expert) * num_bytes
         self.targets.add((expert.layer, len(target)))
@@ -207,4 +213,23 @@ def test_all_experts_of_layers_of_several_sizes_lie_in_slots_that_stay() -> None
     bench.cache.begin_step()
     bench.check(whole)
     assert bench.cache.num_resident == 24
+    bench.cache.close()
+
+
+def test_guesses_take_half_of_the_slots_of_their_size_whatever_those_of_another_hold() -> None:
+    bench = Bench((2, 2, 2))
+    hints = bench.cache._ram.hints
+    hints.trust = Trust(0)
+    bench.store.gate.clear()
+    bench.cache.guess(1, [4, 5])
+    assert [*hints._read] == [4]
+    assert bench.store.begun.acquire(timeout=30)
+    # Of no use any more, and its read has not ended.
+    bench.cache.guess(6, [4, 5])
+    assert not hints._read
+    bench.cache.guess(4, [6, 7])
+    assert [*hints._read] == [6]
+    bench.store.gate.set()
+    hints.withdraw()
+    bench.check((2, 2, 2))
     bench.cache.close()
