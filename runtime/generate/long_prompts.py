@@ -99,4 +99,3 @@ def loan_for(parts: LoadedParts, num_tokens: int) -> Loan | None:
     if num_reads > (1 - MIN_SAVED_SHARE) * usual_reads:
         return None
     return Loan(chunk_tokens, num_slots)
-

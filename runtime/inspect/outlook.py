@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections import Counter
 
 from runtime.inspect.bounded_json import JsonRefusedError, parse_object
 from runtime.inspect.config import ConfigReader
@@ -23,7 +22,7 @@ from runtime.protocol.values import WeightFormat
 from runtime.spec.facts import ModelFacts
 from runtime.spec.footprint import dense_bytes
 from runtime.spec.gguf import HOME, GgufKind
-from runtime.spec.mix import PartFormats, mixed_experts
+from runtime.spec.mix import mixed_experts
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import PLAIN_FORMATS, STORED_BITS, TensorEntry, matrix_bytes
 

@@ -223,9 +223,9 @@ class ExpertCache:
         """Change the number of slots and the limits of the ledgers, between two steps alone.
 
         Of RAM slots the sum counts of layers whose slots have one size: they exchange them. Slots
-        that go give their memory back before others come; free RAM slots are filled in the background. If there is not enough
-        memory, numbers and limits stay as they were; only of a card that refuses the room that
-        slots had a moment before, some are gone.
+        that go give their memory back before others come; free RAM slots are filled in the
+        background. If there is not enough memory, numbers and limits stay as they were; only of a
+        card that refuses the room that slots had a moment before, some are gone.
         """
         self._ram.hints.withdraw()
         self._trial.restart()

@@ -51,7 +51,9 @@ class RamResidents:
         self._index_of = {layer: index for index, layer in enumerate(shape.moe_layers)}
         self._classes = classes_of(shape, sizes, kind)
         self._homes = {
-            layer: (each, place) for each in self._classes for place, layer in enumerate(each.layers)
+            layer: (each, place)
+            for each in self._classes
+            for place, layer in enumerate(each.layers)
         }
         self._num_slots = 0
         self._now = 0

@@ -109,7 +109,10 @@ def test_slots_by_layer_are_more_and_every_budget_gives_the_same_answers(
         assert parts.ledger.by_kind()[MemoryPart.EXPERTS] == plan.ram_parts[MemoryPart.EXPERTS]
         # In slots of the largest record alone they would be fewer, or no more.
         room_bytes = plan.ram_parts[MemoryPart.EXPERTS]
-        number, before = sum(plan.slots_per_layer), ram_slots_within(parts.spec, largest, room_bytes)
+        number, before = (
+            sum(plan.slots_per_layer),
+            ram_slots_within(parts.spec, largest, room_bytes),
+        )
         assert number >= before - staging_slots(parts.spec)
         if budget > (least + 2 * most) // 3:
             assert number > before

@@ -18,8 +18,8 @@ from runtime.protocol.values import Budgets, Tier, WeightFormat
 from runtime.spec.attention import AttentionSpec
 from runtime.spec.footprint import policy_bytes, staging_slots
 from runtime.spec.model import ModelSpec
-from runtime.spec.rope import LongScaling
 from runtime.spec.ram_slots import Records, ram_experts_bytes
+from runtime.spec.rope import LongScaling
 from runtime.spec.tensors import PAGE_BYTES, expert_layout
 from tests.support.plan_cases import FOLDER, GIB, facts, machine, report, spec
 

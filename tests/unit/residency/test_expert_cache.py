@@ -163,7 +163,8 @@ def test_expert_cache_resized_keeps_the_policy_and_gives_memory_back(num_slots: 
         use(cache, 1, [0, 1])
         use(cache, 4, [5])
     shape = CacheShape(MOE_LAYERS, (8, 8), NUM_EXPERTS, num_staging=NUM_STAGING)
-    limit = shape.with_staging(num_slots, len(MOE_LAYERS)) * RECORD_BYTES + policy_bytes(2, NUM_EXPERTS)
+    num_places = shape.with_staging(num_slots, len(MOE_LAYERS))
+    limit = num_places * RECORD_BYTES + policy_bytes(2, NUM_EXPERTS)
 
     cache.resize((num_slots, 0), limit)
 

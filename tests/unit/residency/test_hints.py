@@ -50,7 +50,10 @@ class Bench:
         for _ in range(num_slots):
             self.places.add(RECORD_BYTES)
         self.hints = Hints(
-            self.lanes, self.places, self.counters, lambda layer: (num_slots, self.places.num_free(layer))
+            self.lanes,
+            self.places,
+            self.counters,
+            lambda layer: (num_slots, self.places.num_free(layer)),
         )
         self.hints.trust = Trust(0)
 

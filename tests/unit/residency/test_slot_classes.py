@@ -1,4 +1,4 @@
-"""RAM slots of the size of their layer: right experts, exact bytes, exchange within a size alone."""
+"""RAM slots of the size of their layer: right experts, exact bytes, exchange within a size."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""Slots of experts by layer: within the budget, none left out that fits, as before with one size."""
+"""Slots of experts by layer: within the budget, all that fit, as before with one size."""
 
 import dataclasses
 
