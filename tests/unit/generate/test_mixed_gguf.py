@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from runtime.generate.long_prompts import room_for_prompt
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.inspect.folder import inspect_folder
 from runtime.kernels.dispatch import choose_kernels
@@ -16,7 +17,7 @@ from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.protocol.values import Budgets, WeightFormat
 from runtime.spec.footprint import policy_bytes, staging_slots
-from runtime.spec.ram_slots import Records, ram_slots_within
+from runtime.spec.ram_slots import Records, ram_experts_bytes, ram_slots_within
 from tests.support.hand_made_plans import device_plan, exact_plan
 from tests.support.loaded_logits import loaded_logits
 from tests.support.mixed_gguf import KINDS, NUM_EXPERTS, NUM_LAYERS, q4_k_m, write_mixed
@@ -117,6 +118,31 @@ def test_slots_by_layer_are_more_and_every_budget_gives_the_same_answers(
         if budget > (least + 2 * most) // 3:
             assert number > before
     assert len(changed) == 13
+
+
+def test_slots_of_every_size_give_way_to_a_long_prompt_and_come_back(
+    open_engine: OpenEngine, tmp_path: Path
+) -> None:
+    path = write_mixed(tmp_path / "m.gguf", q4_k_m, num_experts=16)
+    parts = open_engine(exact_plan(path, 6, chunk_tokens=4))._parts
+    assert parts is not None
+    before = parts.ledger.by_kind()
+    # Layers of a size have exchanged slots meanwhile.
+    expected = loaded_logits(parts, IDS)
+    with room_for_prompt(parts, 128):
+        assert parts.slots_before_loan
+        fewer = parts.experts.slots_per_layer
+        held = parts.ledger.by_kind()
+        assert held[MemoryPart.WORK] > before[MemoryPart.WORK]
+        experts_bytes = ram_experts_bytes(parts.spec, parts.experts.records, fewer)
+        assert held[MemoryPart.EXPERTS] == experts_bytes < before[MemoryPart.EXPERTS]
+        # Both sizes keep their shares.
+        assert abs(sum(fewer[:2]) - sum(fewer[2:])) <= 2
+        assert sum(fewer[:2]) < 12 > sum(fewer[2:])
+        assert torch.equal(loaded_logits(parts, IDS), expected)
+    assert not parts.slots_before_loan
+    assert parts.ledger.by_kind() == before
+    assert torch.equal(loaded_logits(parts, IDS), expected)
 
 
 def test_plan_takes_what_loading_takes_and_no_more_than_the_budget(
