@@ -28,7 +28,7 @@ SHARE = 50
 TARGETS = {FAST: 2.4, SLOW: 1.1}
 """As of `make bench-drive` with random routing under this limit."""
 THREADS = 2
-NUM_PAIRS = 2
+NUM_PAIRS = 5
 FIRST_TOKENS = 16
 """Fed before the clock runs."""
 TIMED_TOKENS = 24

@@ -5,6 +5,7 @@ It is built once for this processor into an environment of its own under build/,
 """
 
 import dataclasses
+import math
 import os
 import subprocess
 import sys
@@ -33,8 +34,10 @@ TYPES = {
 MIXED = "Q4_K_M"
 """Files in which some matrices have more bits than others."""
 _FILE_TYPES = {"Q4_0": 2, "Q8_0": 7, "Q4_K": 14, MIXED: 15, "MXFP4": 38}
-_SCALES = {"Q4_0": [0.01], "Q8_0": [0.001], "Q4_K": [0.0003, 0.002], "Q6_K": [0.00004]}
+_SCALES = {"Q4_0": [0.01], "Q8_0": [0.001], "Q4_K": [0.0003, 0.00225], "Q6_K": [0.00004]}
 """What a block begins with, in fp16; of Q6_K it is what a block ends with."""
+_MXFP4_EXPONENT = 120
+"""What a block of MXFP4 begins with: a power of two, of which 127 stands for 1."""
 _TILE_BLOCKS = 1 << 16
 Bytes = npt.NDArray[np.uint8]
 
@@ -72,8 +75,13 @@ def _blocks(kind: str, num_blocks: int) -> Bytes:
         # Without the lowest level their mean is nothing: else every stream would become the same.
         low, high = (random.integers(1, 16, (num_blocks, size), dtype=np.uint8) for _ in range(2))
         data = low | high << np.uint8(4)
+    if kind == "Q4_K":
+        # The same numbers stand for scales and for what is taken off, which with the scales of
+        # blocks is 7.5 levels: so the mean of each 32 weights is nothing too.
+        data[:, 8:12] = data[:, 4:8]
+        data[:, 12:16] = (data[:, 12:16] & np.uint8(15)) * np.uint8(17)
     if kind == "MXFP4":
-        data[:, 0] = 120
+        data[:, 0] = _MXFP4_EXPONENT
         return data
     scales = np.array(_SCALES[kind], np.float16).view(np.uint8)
     begin = size - len(scales) if kind == "Q6_K" else 0
@@ -84,6 +92,9 @@ def _blocks(kind: str, num_blocks: int) -> Bytes:
 def _scaled(tile: Bytes, kind: str, scale: float) -> Bytes:
     """Return blocks that begin with larger numbers."""
     scaled, own = tile.copy(), np.array(_SCALES.get(kind, []), np.float16)
+    if kind == "MXFP4":
+        scaled[:, 0] = _MXFP4_EXPONENT + round(math.log2(scale))
+        return scaled
     scaled[:, : 2 * len(own)] = (own * np.float16(scale)).view(np.uint8)
     return scaled
 
