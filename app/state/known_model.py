@@ -18,6 +18,8 @@ class KnownModel:
     """The folder was not there when it was last looked for."""
     report: ModelReport | None
     """The last report; None if it was never inspected."""
+    links: tuple[str, ...] = ()
+    """Other paths that lead to it."""
     root: str = ""
     """The place below which a search found it; empty if the person dropped it."""
     tiers: tuple[TierShare, ...] = ()

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 from app.state.folders import same_folder
 from app.state.known_model import KnownModel
 from app.state.library_file import Entry, model_key, read_entries, with_report, write_entries
+from app.state.linked_models import gathered, is_link, place_key
 from app.timers import single_shot
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import (
@@ -66,8 +67,7 @@ class LibraryState(QObject):
     def models(self) -> list[KnownModel]:
         """All models that are to be shown."""
         newest_first = reversed(self._entries.values())
-        known = [self._known(entry) for entry in newest_first if not entry.is_hidden]
-        return sorted(known, key=_rank)
+        return sorted(map(self._known, gathered(newest_first)), key=_rank)
 
     @property
     def dropped_folders(self) -> list[str]:
@@ -90,19 +90,28 @@ class LibraryState(QObject):
         entry = self._entries.get(model_key(folder))
         return entry.report if entry is not None else None
 
+    def is_same(self, first: str, second: str) -> bool:
+        """Whether two paths lead to one model, links followed as far as they were looked at."""
+        return self._place(first) == self._place(second)
+
     def forget(self, folder: str) -> None:
-        """Take a folder off the list, for searches too; its files stay."""
-        key = model_key(folder)
-        entry = self._entries.get(key)
-        if entry is not None and entry.root:
-            self._entries[key] = msgspec.structs.replace(entry, is_hidden=True)
-        else:
-            self._entries.pop(key, None)
+        """Take a model off the list, for searches too, by whatever path; its files stay."""
+        place = self._place(folder)
+        for key, entry in list(self._entries.items()):
+            if place_key(entry) == place:
+                if entry.root:
+                    self._entries[key] = msgspec.structs.replace(entry, is_hidden=True)
+                else:
+                    del self._entries[key]
         self._save_and_tell()
 
     def remove(self, folder: str) -> None:
-        """Take off the list what is no longer there."""
-        self._entries.pop(model_key(folder), None)
+        """Take off the list what is no longer there; what led to a model goes with the model."""
+        gone = self._entries.pop(model_key(folder), None)
+        if gone is not None and not is_link(gone):
+            place = place_key(gone)
+            kept = {key: each for key, each in self._entries.items() if place_key(each) != place}
+            self._entries = kept
         self._save_and_tell()
 
     def begin_search(self) -> None:
@@ -228,19 +237,28 @@ class LibraryState(QObject):
             self._entries[key] = entry
             self._save_and_tell()
 
-    def _known(self, entry: Entry) -> KnownModel:
+    def _place(self, folder: str) -> str:
+        """Return what is the same for all paths of a model."""
+        entry = self._entries.get(model_key(folder))
+        return place_key(entry) if entry is not None else model_key(folder)
+
+    def _known(self, group: list[Entry]) -> KnownModel:
+        """Return a model of which the first entry is shown, with what was seen of it by any."""
+        entry, *links = group
         report = entry.report
+        planned = next((each for each in group if each.tiers), entry)
         return KnownModel(
             folder=entry.folder,
             name=(report.name if report else "") or Path(entry.folder).name,
-            is_demo=bool(self._demo_folder) and same_folder(entry.folder, self._demo_folder),
+            is_demo=bool(self._demo_folder) and self.is_same(entry.folder, self._demo_folder),
             is_missing=entry.is_missing,
             report=report,
+            links=tuple(each.folder for each in links),
             root=entry.root,
-            tiers=tuple(entry.tiers),
-            forecast_low=entry.forecast_low,
-            forecast_high=entry.forecast_high,
-            measured_tokens_per_s=entry.measured_tokens_per_s,
+            tiers=tuple(planned.tiers),
+            forecast_low=planned.forecast_low,
+            forecast_high=planned.forecast_high,
+            measured_tokens_per_s=max(each.measured_tokens_per_s for each in group),
         )
 
     def _save_and_tell(self) -> None:

@@ -78,7 +78,7 @@ class ModelRemoval(QObject):
         session = self._session
         loaded = session.loaded.folder if session.loaded is not None else ""
         in_use = (self._library.demo_folder, loaded, session.loading_folder)
-        return not any(same_folder(folder, each) for each in in_use if each)
+        return not any(self._library.is_same(folder, each) for each in in_use if each)
 
     def ask(self, folder: str) -> None:
         """Find out what would go; ``weighed`` tells it, unless the runtime ends before."""

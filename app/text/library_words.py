@@ -1,5 +1,7 @@
 """Words of the list of models: the places that are looked through, and what was found."""
 
+from collections.abc import Sequence
+
 from app.state.library_search import SearchRoot
 from app.state.model_removal import RemovalResult
 from app.text.phrases import DOT
@@ -137,6 +139,11 @@ def weight_line(weight: FolderWeight) -> str:
 def copy_title(copy: PreparedCopy) -> str:
     """For example ``The prepared copy in 8 bits``."""
     return tr("The prepared copy in {format}").format(format=copy_name(copy))
+
+
+def paths_told(folder: str, links: Sequence[str]) -> str:
+    """Where a model lies, and which links lead there too, a line each."""
+    return "\n".join((folder, *(tr("linked from {path}").format(path=each) for each in links)))
 
 
 def trash_button(num_bytes: int) -> str:

@@ -4,7 +4,6 @@ from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from app.state.folders import same_folder
 from app.state.library import LibraryState
 from app.state.library_search import LibrarySearch
 from app.state.model_removal import ModelRemoval, Removal
@@ -163,8 +162,8 @@ class LibraryView(QWidget):
             card = card_there or self._new_card()
             card.show_model(
                 model,
-                is_loaded=same_folder(model.folder, self._loaded_folder),
-                is_current=same_folder(model.folder, self._current_folder),
+                is_loaded=self._library.is_same(model.folder, self._loaded_folder),
+                is_current=self._library.is_same(model.folder, self._current_folder),
             )
             if self._list.indexOf(card) != len(cards):
                 self._list.removeWidget(card)

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu
 from app.state.known_model import KnownModel
 from app.text import phrases, units
 from app.text.errors import sentence
-from app.text.library_words import DeleteWords, LibraryWords, prepared_line
+from app.text.library_words import DeleteWords, LibraryWords, paths_told, prepared_line
 from app.text.words import ModelWords
 from app.theme.palette import Palette
 from app.views.pieces import button, label, set_look
@@ -74,7 +74,7 @@ class ModelCard(PressableCard):
         )
         self._bar.setVisible(bool(model.tiers))
         self.setAccessibleName(f"{model.name}, {state}")
-        self.setToolTip(model.folder)
+        self.setToolTip(paths_told(model.folder, model.links))
         set_look(self, "isCurrent", is_current)
 
     def show_palette(self, palette: Palette) -> None:

@@ -24,7 +24,7 @@ from runtime.inspect.levels import levels_name, read_levels
 from runtime.inspect.licence import read_licence
 from runtime.inspect.listing import CONFIG_NAME
 from runtime.inspect.manifest import MANIFEST_NAME
-from runtime.inspect.place import Place, find_model
+from runtime.inspect.place import Place, find_model, real_place
 from runtime.inspect.prepared import (
     copy_without_model,
     describe_copy,
@@ -56,6 +56,15 @@ def inspect_folder(folder: str, prepared_folder: str = "") -> Inspection:
     Whatever is wrong is in ``report.problems``, the most useful first. ``prepared_folder`` is where
     prepared copies are looked for; empty: nowhere.
     """
+    inspection = _inspect(folder, prepared_folder)
+    real_folder = real_place(inspection.report.folder)
+    if not real_folder:
+        return inspection
+    report = msgspec.structs.replace(inspection.report, real_folder=real_folder)
+    return dataclasses.replace(inspection, report=report)
+
+
+def _inspect(folder: str, prepared_folder: str) -> Inspection:
     try:
         place = find_model(folder)
         if place.gguf is not None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import os
 import stat
 from pathlib import Path
 
@@ -87,6 +88,19 @@ def model_name(folder: Path) -> str:
         if part.startswith(hub_cache.PREFIX):
             return shown(part.rpartition("--")[2])
     return shown(folder.name or str(folder))
+
+
+def real_place(folder: str) -> str:
+    """Return where links, or junctions, on the way to a folder or file lead; nothing without any.
+
+    Nothing too for what is not there.
+    """
+    try:
+        real = os.path.realpath(folder, strict=True)
+    except (OSError, ValueError):
+        return ""
+    is_itself = os.path.normcase(real) == os.path.normcase(os.path.abspath(folder))  # noqa: PTH100 - keeps links
+    return "" if is_itself else shown(real)
 
 
 def _look(folder: str) -> tuple[Path, int]:

@@ -82,6 +82,8 @@ class ModelReport(Value):
     """Changes when config, shard list, sizes or tensor headers change."""
     licence: str
     problems: list[ErrorReport]
+    real_folder: str = ""
+    """Where links on the way to ``folder`` lead; empty where there are none."""
     notes: list[ErrorReport] = []
     """Things a person should know that do not prevent running."""
 

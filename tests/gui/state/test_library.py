@@ -16,6 +16,7 @@ from runtime.protocol.messages import (
     ModelLoaded,
     ModelPlanned,
 )
+from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.search import RootState
 from tests.support.unnarrowed import now
@@ -303,3 +304,85 @@ def test_first_plans_say_what_to_expect_until_something_is_loaded(path: Path, qt
     other = msgspec.structs.replace(event, recommended=PlanKind.EIGHT_BIT)
     library.note(other)
     assert library.models == [model]
+
+
+REAL, LINK = "/drive/real", "/models/link"
+
+
+def linked(folder: str = LINK, real: str = REAL) -> ModelReport:
+    """Return the report of a model to which a link leads."""
+    report: ModelReport = msgspec.structs.replace(some_report(folder, "m"), real_folder=real)
+    return report
+
+
+@pytest.fixture
+def twice(path: Path, qtbot: QtBot) -> LibraryState:
+    """A library with a model that was dropped by a link, loaded by it, and found where it lies."""
+    library = LibraryState(path)
+    library.note(ModelInspected(request_id=1, report=linked()))
+    library.note(ModelLoaded(request_id=2, model=some_loaded(LINK)))
+    library.note_rate(LINK, 7.0)
+    library.begin_search()
+    library.note_found("/drive", [some_report(REAL, "m"), some_report("/drive/other", "other")])
+    library.note_searched(some_searched("/drive"))
+    return library
+
+
+def test_model_and_links_to_it_are_one_model_with_what_was_seen_of_either(
+    twice: LibraryState,
+) -> None:
+    model, other = twice.models
+    assert (model.folder, model.links) == (REAL, (LINK,))
+    assert (model.measured_tokens_per_s, model.tiers) == (7.0, tuple(some_tiers()))
+    assert sum(each.report.file_bytes for each in twice.models if each.report) == 2 * (270 << 20)
+    assert (other.folder, other.links) == ("/drive/other", ())
+    assert twice.is_same(REAL, LINK)
+    assert not twice.is_same("/drive/other", LINK)
+    assert not twice.is_same("/nowhere", LINK)
+
+
+def test_links_to_a_model_that_is_not_listed_are_one_model_by_the_first(
+    path: Path, qtbot: QtBot
+) -> None:
+    library = LibraryState(path)
+    for name in ("/models/a", "/models/b"):
+        library.note(ModelInspected(request_id=1, report=linked(name, "/elsewhere/m")))
+    (model,) = library.models
+    assert (model.folder, model.links) == ("/models/b", ("/models/a",))
+    library.remove("/models/b")
+    assert [each.folder for each in library.models] == ["/models/a"]
+
+
+def test_link_to_a_snapshot_of_the_hub_is_the_cached_model(path: Path, qtbot: QtBot) -> None:
+    library = LibraryState(path)
+    snapshot = "/hub/models--o--n/snapshots/aaaa"
+    library.note(ModelInspected(request_id=1, report=some_report(snapshot, "n")))
+    library.note(ModelInspected(request_id=2, report=linked(real=snapshot)))
+    (model,) = library.models
+    assert (model.folder, model.links) == (snapshot, (LINK,))
+
+
+def test_model_that_is_gone_shows_by_a_link_that_still_leads_to_one(twice: LibraryState) -> None:
+    twice.note_rate(REAL, 5.0)
+    twice.begin_search()
+    twice.note_found(LINK, [linked()])
+    twice.note_searched(some_searched("/drive"))
+    assert [each.folder for each in twice.models] == [LINK]
+
+
+def test_model_taken_off_the_list_is_off_by_every_path_until_it_is_dropped_again(
+    twice: LibraryState,
+) -> None:
+    twice.forget(REAL)
+    assert names(twice) == ["other"]
+    twice.note_found("/models", [linked()])
+    assert names(twice) == ["other"], "found by a search only"
+    twice.note(ModelInspected(request_id=3, report=linked("/else/link")))
+    assert [each.folder for each in twice.models] == ["/else/link", "/drive/other"]
+
+
+def test_model_that_was_deleted_takes_the_links_to_it_along(twice: LibraryState) -> None:
+    twice.remove(REAL)
+    assert names(twice) == ["other"]
+    twice.remove("/nowhere")
+    assert names(twice) == ["other"]

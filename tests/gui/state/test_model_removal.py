@@ -181,3 +181,9 @@ def test_trash_of_the_system_takes_a_whole_folder(
     assert move_to_trash(str(folder))
     assert not folder.exists()
     assert folder.parent.exists()
+
+
+def test_model_that_is_loaded_by_a_link_cannot_be_deleted_where_it_lies(remover: Remover) -> None:
+    report = msgspec.structs.replace(some_report(FOLDER), real_folder="/models/other")
+    remover.library.note(ModelInspected(request_id=0, report=report))
+    assert not remover.removal.can_remove("/models/other")

@@ -395,3 +395,16 @@ def test_narrow_page_shows_the_list_and_the_model_in_turns(page: Page, qtbot: Qt
     qtbot.waitUntil(page.list.isVisible)
     assert view.candidate_view.isVisible()
     assert not view.back_button.isVisible()
+
+
+def test_linked_model_is_one_card_that_tells_the_link_and_is_counted_once(
+    page: Page, qtbot: QtBot
+) -> None:
+    link = msgspec.structs.replace(some_report("/drive/a-link", "m"), real_folder="/drive/m")
+    page.found(link, some_report("/drive/m", "m"))
+    page.searched()
+    qtbot.waitUntil(lambda: page.names() == ["m"])
+    assert page.list.cards[0].toolTip() == "/drive/m\nlinked from /drive/a-link"
+    assert plain(page.list._summary.text()) == "1 model · 270 MiB"
+    page.list.show_places(loaded_folder="/drive/a-link", current_folder="")
+    qtbot.waitUntil(lambda: page.list.cards[0]._state.text() == ModelWords.LOADED)

@@ -235,3 +235,16 @@ def test_find_model_in_a_folder_whose_name_is_not_unicode_says_so(tmp_path: Path
     assert "Unicode" in str(caught.value.parameters["reason"])
     # The window never learns the name as it is: a sign stands for what is not Unicode.
     assert "Unicode" in reason(tmp_path / "half a \ufffd name")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_report_of_a_linked_model_tells_where_it_really_lies(tmp_path: Path) -> None:
+    real = write_checkpoint(tmp_path / "drive" / "m")
+    (tmp_path / "link").symlink_to(real)
+    (tmp_path / "all").symlink_to(tmp_path / "drive")
+    for path in (tmp_path / "link", tmp_path / "all" / "m"):
+        report = inspect_folder(str(path)).report
+        assert (report.folder, report.real_folder) == (str(path), str(real))
+    assert inspect_folder(str(real)).report.real_folder == ""
+    for gone in ("", str(tmp_path / "gone"), "a\0b"):
+        assert inspect_folder(gone).report.real_folder == ""

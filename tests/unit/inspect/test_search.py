@@ -2,6 +2,7 @@
 
 import os
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,48 @@ def test_search_follows_links_without_circles_and_finds_each_model_once(tmp_path
     models, found = searched(root)
     assert models == [root / "model"]
     assert (found.num_models, found.num_folders) == (1, 3)
+
+
+@needs_links
+def test_search_finds_a_model_where_it_lies_after_a_link_led_to_it(tmp_path: Path) -> None:
+    root, other = tmp_path / "root", tmp_path / "other"
+    real = write_checkpoint(root / "z-real")
+    (root / "a-link").symlink_to(real)
+    below = write_checkpoint(other / "inner" / "m")
+    (file,) = touched(other / "inner" / "m.gguf")
+    (root / "b-link").symlink_to(other)
+    (root / "b.gguf").symlink_to(file)
+    seen: Seen = {}
+    models, found = searched(root, seen)
+    by_link = [root / "b.gguf", root / "a-link", real, root / "b-link" / "inner" / "m"]
+    assert models == by_link
+    assert found.num_models == 3
+    models, found = searched(other, seen)
+    assert (sorted(models), found.num_models) == ([below, file], 2)
+    for again in (root, other):
+        assert searched(again, seen)[0] == []
+
+
+def test_search_takes_a_junction_for_a_link() -> None:
+    class Entry:
+        """What Windows tells of a folder."""
+
+        name = "m"
+
+        def __init__(self, tag: int | None) -> None:
+            self.tag = tag
+
+        def is_symlink(self) -> bool:
+            return False
+
+        def stat(self, *, follow_symlinks: bool) -> types.SimpleNamespace:
+            assert not follow_symlinks
+            if self.tag is None:
+                raise PermissionError(13, "Permission denied")
+            return types.SimpleNamespace(st_reparse_tag=self.tag)
+
+    told = [search._leads_elsewhere(Entry(tag)) for tag in (0xA0000003, 0, None)]  # type: ignore[arg-type]
+    assert told == [True, False, False]
 
 
 @needs_links
