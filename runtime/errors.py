@@ -9,6 +9,8 @@ _REQUEST = frozenset(
         ErrorCode.NO_MODEL_LOADED,
         ErrorCode.MODEL_ALREADY_LOADED,
         ErrorCode.SETTING_INVALID,
+        ErrorCode.MACHINE_FILE_INVALID,
+        ErrorCode.TEXT_INVALID,
         ErrorCode.CONVERSATION_INVALID,
         ErrorCode.HUB_OFFLINE,
         ErrorCode.HUB_UNREACHABLE,

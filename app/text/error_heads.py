@@ -59,7 +59,7 @@ _GROUPS: tuple[tuple[str, NextStep, tuple[ErrorCode, ...]], ...] = (
     ("BUSY", _S.STOP, (_C.ENGINE_BUSY,)),
     ("BUSY", _S.PLANS, (_C.MODEL_ALREADY_LOADED, _C.COPY_BUSY, _C.DOWNLOAD_BUSY)),
     ("NO_MODEL", _S.MODELS, (_C.NO_MODEL_LOADED,)),
-    ("SETTING", _S.SETTINGS, (_C.SETTING_INVALID,)),
+    ("SETTING", _S.SETTINGS, (_C.SETTING_INVALID, _C.MACHINE_FILE_INVALID)),
     ("HUB", _S.SETTINGS, (_C.HUB_OFFLINE, _C.HUB_UNREACHABLE)),
     (
         "HUB",
@@ -93,6 +93,7 @@ _GROUPS: tuple[tuple[str, NextStep, tuple[ErrorCode, ...]], ...] = (
         (
             _C.DISK_FULL, _C.DISK_NOT_WRITABLE, _C.PREPARE_FAILED, _C.NOTHING_TO_PREPARE,
             _C.USED_IN_PLACE, _C.COPY_PLACE_REFUSED, _C.COPY_WRITE_FAILED, _C.COPY_MISWRITTEN,
+            _C.TEXT_INVALID,
         ),
     ),
     ("COPY", _S.PLANS, (_C.STORE_INVALID, _C.STORE_DAMAGED)),

@@ -19,7 +19,7 @@ from runtime.prepare.calibration import (
     calibration_path,
     read_calibration,
 )
-from runtime.prepare.calibration_text import read_text
+from runtime.prepare.calibration_text import SUPPLIED, read_text
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import ModelPlanned, PreparePhase, PrepareProgressed
 from runtime.protocol.plan import PlacementPlan, PlanKind
@@ -84,8 +84,9 @@ def _calibrated(client: Client, options: argparse.Namespace) -> tuple[Path, Cali
     }
     try:
         plan = _plan_of(planned)
-        text = read_text(options.text)
-        found = engine_loader.calibrate(plan, text, options.tokens, path, show, cancel)
+        place = options.text or SUPPLIED
+        text = read_text(place)
+        found = engine_loader.calibrate(plan, text, options.tokens, path, show, cancel, place)
     except CancelledError:
         line.clear()
         tell(f"larderctl: stopped; {_kept_text(step)}")

@@ -27,6 +27,7 @@ from runtime.prepare.calibration import (
     read_calibration,
     write_calibration,
 )
+from runtime.prepare.calibration_text import MIN_TEXT_TOKENS, unfit_text
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import PreparePhase
 from runtime.protocol.plan import PlacementPlan
@@ -36,7 +37,6 @@ from runtime.spec.tensors import ExpertLayout, ExpertPart
 
 SEGMENT_TOKENS = 512
 """Tokens that are read together, from an empty memory."""
-MIN_TOKENS = 64
 KEEP_EVERY_S = 15.0
 """At most so much of the work is lost when it is cut off."""
 OUTPUT_ROWS = 32
@@ -212,12 +212,14 @@ def calibrate(
     path: Path,
     report: CalibrationReport,
     cancel: CancelToken,
+    text_file: Path | str = "What was given",
 ) -> Calibration:
     """Read a text with the published model of a plan, try groups, keep what was found in a file.
 
     What was begun and cut off goes on; what was finished with the same text is returned at once.
     The plan uses no device: what it computes there would not be seen. Raises ``CancelledError``
-    after keeping what was done, or ``LarderError``.
+    after keeping what was done, or ``LarderError``: with ``TEXT_INVALID``, which names
+    ``text_file``, where the text is too short.
     """
     assert plan.device == CPU, "only the processor's kernels are watched"
     trying = TryingKernels(choose_kernels())
@@ -225,15 +227,18 @@ def calibrate(
     tools = Tools.alone(cast("Kernels", kernels))
     parts = load_parts(plan, tools, lambda *_: None, cancel)
     try:
-        ids = parts.tokenizer.encode_text(text)[:max_tokens]
-        if len(ids) < MIN_TOKENS:
+        ids = parts.tokenizer.encode_text(text)
+        if len(ids) < MIN_TEXT_TOKENS:
+            reason = f"it has {len(ids)} tokens, too few of them to tell anything"
+            raise unfit_text(text_file, reason)
+        if max_tokens < MIN_TEXT_TOKENS:
             raise LarderError(
                 ErrorCode.SETTING_INVALID,
-                "the text is too short to tell anything",
-                name="text",
-                found=f"{len(ids)} tokens",
-                expected=f"at least {MIN_TOKENS} tokens",
+                name="--tokens",
+                found=str(max_tokens),
+                expected=f"at least {MIN_TEXT_TOKENS}",
             )
+        ids = ids[:max_tokens]
         identity = _identity_of(plan.model_fingerprint, ids)
         work = Work(_begun(path, identity) or _nothing(identity, parts.spec), path, report, cancel)
         kernels.watch(work.found, parts.spec, parts.home.matrices())

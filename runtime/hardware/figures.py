@@ -150,12 +150,26 @@ def _require(name: str, named: Sequence[str], usable: Sequence[str]) -> None:
         )
 
 
+def check_stated(document: dict[str, Any], path: str) -> None:
+    """Refuse, with ``SETTING_INVALID``, what a person states and cannot be.
+
+    Without it the file at ``path`` is as it should be: what is typed is wrong, and not the file.
+    """
+    try:
+        checked_profile(document, path)
+    except LarderError as error:
+        place, found, expected = (error.parameters[name] for name in ("place", "found", "expected"))
+        raise LarderError(
+            ErrorCode.SETTING_INVALID, name=place, found=found, expected=expected
+        ) from error
+
+
 def write_figures(path: Path, document: dict[str, Any]) -> None:
     """Write a profile whole after checking it; without a figure the file goes.
 
     Raises ``LarderError`` with ``SETTING_INVALID`` for what cannot be, and ``DISK_NOT_WRITABLE``.
     """
-    checked_profile(document, str(path))
+    check_stated(document, str(path))
     temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         if not document:

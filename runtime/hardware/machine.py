@@ -32,8 +32,8 @@ def describe_machine(
     """Return what this PC has, and the drives of the folders; nothing is measured here.
 
     ``kernels`` is the name of the kernels in use. ``rates_path`` is where measured rates are kept;
-    without it none are known. Raises ``LarderError`` with ``SETTING_INVALID`` if the profile that
-    the environment names cannot be used.
+    without it none are known. Raises ``LarderError`` with ``MACHINE_FILE_INVALID`` if the profile
+    that the environment names cannot be used.
     """
     env = os.environ if env is None else env
     profile = profile_of(env)

@@ -4,11 +4,12 @@
 are described in ``docs/machine-profiles.md``.
 """
 
+import contextlib
 import dataclasses
 import difflib
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,6 +31,8 @@ INSTRUCTION_SETS = ("avx512", "avx2", "portable")
 """Those that kernels are there for, the widest first; one that is stated is used."""
 _GIB = 1024**3
 _GB_PER_S = 1e9
+_START, _END = "its start", "its end"
+"""Places in a file where no field is to name."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,28 +98,42 @@ def profile_of(env: Mapping[str, str]) -> MachineProfile | None:
 
 
 def load_profile(path: str) -> MachineProfile:
-    """Read and check a profile; raise ``LarderError`` with ``SETTING_INVALID`` naming the field."""
+    """Read and check a profile; raise ``LarderError`` with ``MACHINE_FILE_INVALID``.
+
+    It names the file, where in it, what was found there and what is expected.
+    """
     return checked_profile(load_document(path), path)
 
 
 def load_document(path: str) -> dict[str, Any]:
     """Read the object that a profile's file holds; what is in it is not looked at."""
-    try:
-        if Path(path).stat().st_size > _MAX_FILE_BYTES:
-            _refuse("file", f"{path}, larger than 1 MiB", "a small JSON file")
-        document: object = json.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        _refuse("file", f"{path} ({reason})", "a JSON file that can be read", error)
-    except (ValueError, RecursionError) as error:
-        _refuse("file", f"{path} ({error})", "a file in JSON", error)
-    if not isinstance(document, dict):
-        _refuse("file", _shown(document), "an object with fields in braces")
-    return document
+    with _naming(path):
+        try:
+            if Path(path).stat().st_size > _MAX_FILE_BYTES:
+                _refuse(_END, "more than 1 MiB", "a small JSON file")
+            document: object = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            found = f"nothing that can be read ({error.strerror or error})"
+            _refuse("this place", found, "a JSON file", error)
+        except UnicodeDecodeError as error:
+            _refuse(f"byte {error.start + 1}", "what is not UTF-8", "text in UTF-8", error)
+        except json.JSONDecodeError as error:
+            place = f"line {error.lineno}, column {error.colno}"
+            _refuse(place, f"a mistake ({error.msg})", "correct JSON", error)
+        except (ValueError, RecursionError) as error:
+            _refuse(_START, f"what cannot be taken in ({error})", "a small JSON file", error)
+        if not isinstance(document, dict):
+            _refuse(_START, _shown(document), "an object with fields in braces")
+        return document
 
 
 def checked_profile(document: dict[str, Any], path: str) -> MachineProfile:
     """Return what a document states; raise ``LarderError`` as ``load_profile`` does."""
+    with _naming(path):
+        return _profile(document, path)
+
+
+def _profile(document: dict[str, Any], path: str) -> MachineProfile:
     top = _Section("", document)
     ram, drive = top.section("ram"), top.section("drive")
     profile = MachineProfile(
@@ -181,7 +198,7 @@ def _card(section: "_Section", index: int) -> StatedCard:
     )
     section.refuse_unknown()
     if not card.device:
-        _refuse(f"cards[{index}].device", "missing", "its name, for example cuda:0")
+        _refuse(f"cards[{index}].device", "nothing", "its name, for example cuda:0")
     _refuse_more(f"cards[{index}].free_gib", card.free_bytes, card.total_bytes)
     return card
 
@@ -189,7 +206,7 @@ def _card(section: "_Section", index: int) -> StatedCard:
 def _device(section: "_Section", index: int) -> SimulatedDevice:
     total = section.gib("total_gib")
     if total is None:
-        _refuse(f"devices[{index}].total_gib", "missing", "a number of GiB")
+        _refuse(f"devices[{index}].total_gib", "nothing", "a number of GiB")
     free = section.gib("free_gib")
     device = SimulatedDevice(
         device=f"simulated:{index}",
@@ -204,15 +221,29 @@ def _device(section: "_Section", index: int) -> SimulatedDevice:
     return device
 
 
+class _WrongError(Exception):
+    """Something in a profile that cannot be: where, what is there, and what should be."""
+
+    def __init__(self, place: str, found: str, expected: str) -> None:
+        super().__init__(place, found, expected)
+        self.parameters = {"place": place, "found": found, "expected": expected}
+
+
 def _refuse(
-    field: str, found: object, expected: str, cause: BaseException | None = None
+    place: str, found: object, expected: str, cause: BaseException | None = None
 ) -> NoReturn:
-    raise LarderError(
-        ErrorCode.SETTING_INVALID,
-        name=f"{field} of the machine profile",
-        found=str(found)[:300],
-        expected=expected,
-    ) from cause
+    raise _WrongError(place, str(found)[:300], expected) from cause
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Name the file in what is refused."""
+    try:
+        yield
+    except _WrongError as error:
+        raise LarderError(
+            ErrorCode.MACHINE_FILE_INVALID, file=path, **error.parameters
+        ) from error.__cause__
 
 
 def _refuse_faster_reads(profile: MachineProfile) -> None:
@@ -233,7 +264,7 @@ class _Section:
 
     def __init__(self, name: str, value: object) -> None:
         if not isinstance(value, dict):
-            _refuse(name or "file", _shown(value), "an object with fields in braces")
+            _refuse(name or _START, _shown(value), "an object with fields in braces")
         self._prefix = f"{name}." if name else ""
         self._fields: dict[str, object] = value
         self._known: list[str] = []
@@ -285,7 +316,7 @@ class _Section:
             if name not in self._known:
                 close = difflib.get_close_matches(name, self._known, n=1)
                 expected = close[0] if close else f"one of {', '.join(sorted(self._known))}"
-                _refuse(f"a field {self._prefix}{name}", "not known", expected)
+                _refuse(f"{self._prefix}{name}", "a field that is not known", expected)
 
     def _number(self, name: str, expected: str, *, is_positive: bool) -> float | None:
         value = self._take(name, None)

@@ -16,7 +16,6 @@ from runtime.protocol.errors import ErrorCode
 
 KERNELS_VARIABLE = "LARDER_KERNELS"
 """Environment variable that names the kernels to use instead of the fastest ones."""
-_STATED_SET = "instruction_set of the machine profile"
 _CHOICES = ("reference", *(f"native-{name}" for name in INSTRUCTION_SETS))
 
 
@@ -27,8 +26,8 @@ def choose_kernels(num_threads: int | None = None) -> Kernels:
     this process may use; the set of instructions is the profile's too. With native kernels
     torch is held to one thread: what is left to it is small, and its waiting threads would take
     the cores from ours. ``LARDER_KERNELS`` forces one of ``reference``, ``native-avx512``,
-    ``native-avx2``, ``native-portable``; raises ``LarderError`` with ``SETTING_INVALID`` for what
-    this machine cannot do.
+    ``native-avx2``, ``native-portable``. What this machine cannot do raises ``LarderError``, with
+    ``SETTING_INVALID``, or ``MACHINE_FILE_INVALID`` where the profile states it.
     """
     profile = profile_of(os.environ)
     stated = profile.instruction_set if profile is not None else ""
@@ -43,8 +42,15 @@ def choose_kernels(num_threads: int | None = None) -> Kernels:
     if module is None:
         raise _invalid(wanted)
     if wanted and not module.select_instruction_set(wanted.removeprefix("native-")):
-        is_named = bool(os.environ.get(KERNELS_VARIABLE, ""))
-        raise _invalid(wanted, KERNELS_VARIABLE if is_named else _STATED_SET)
+        if profile is not None and not os.environ.get(KERNELS_VARIABLE, ""):
+            raise LarderError(
+                ErrorCode.MACHINE_FILE_INVALID,
+                file=profile.path,
+                place="instruction_set",
+                found=f"{stated}, which this processor lacks,",
+                expected="another",
+            )
+        raise _invalid(wanted)
     threads = profile.num_threads if profile is not None else None
     module.set_num_threads(num_threads or threads or usable_cores())
     torch.set_num_threads(1)
@@ -68,7 +74,10 @@ def usable_cores() -> int:
     return max(1, min(physical, allowed))
 
 
-def _invalid(found: str, name: str = KERNELS_VARIABLE) -> LarderError:
+def _invalid(found: str) -> LarderError:
     return LarderError(
-        ErrorCode.SETTING_INVALID, name=name, found=found, expected=", ".join(_CHOICES)
+        ErrorCode.SETTING_INVALID,
+        name=KERNELS_VARIABLE,
+        found=found,
+        expected=", ".join(_CHOICES),
     )

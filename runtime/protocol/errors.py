@@ -25,6 +25,8 @@ class ErrorCode(enum.StrEnum):
     NO_MODEL_LOADED = "no_model_loaded"
     MODEL_ALREADY_LOADED = "model_already_loaded"
     SETTING_INVALID = "setting_invalid"
+    MACHINE_FILE_INVALID = "machine_file_invalid"
+    TEXT_INVALID = "text_invalid"
     CONVERSATION_INVALID = "conversation_invalid"
     # a hub and downloads
     HUB_OFFLINE = "hub_offline"

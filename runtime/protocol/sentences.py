@@ -34,6 +34,15 @@ ERROR_TEMPLATES: Mapping[ErrorCode, str] = MappingProxyType(
         ErrorCode.SETTING_INVALID: (
             "The setting {name} is {found}, but {expected} is needed. Change it and try again."
         ),
+        ErrorCode.MACHINE_FILE_INVALID: (
+            "{file}, which states figures of this PC, cannot be used: at {place}, {found} was"
+            " found, but {expected} is needed. Change that in a text editor, or take the file away"
+            " so that what is found here counts, and try again."
+        ),
+        ErrorCode.TEXT_INVALID: (
+            "{file} cannot be used as the text that a model reads: {reason}. Choose a file of plain"
+            " text, saved as UTF-8, of at least {min_words} words."
+        ),
         ErrorCode.CONVERSATION_INVALID: (
             "The model does not accept this conversation: “{reason}”. Change that message, or start"
             " a new chat."

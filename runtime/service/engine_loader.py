@@ -68,10 +68,11 @@ def calibrate(
     path: Path,
     progress: "CalibrationReport",
     cancel: CancelToken,
+    text_file: Path,
 ) -> "Calibration":
     """Read a text with a model; raises as ``make_engine`` and ``calibrating.calibrate`` do."""
     try:
         from runtime.generate import calibrating
     except (ImportError, OSError) as error:
         raise LarderError(ErrorCode.ENGINE_MISSING, reason=str(error)) from error
-    return calibrating.calibrate(plan, text, max_tokens, path, progress, cancel)
+    return calibrating.calibrate(plan, text, max_tokens, path, progress, cancel, text_file)

@@ -193,7 +193,7 @@ class LocalPlanning:
     ) -> Figures:
         """Return this PC's own figures beside the stated ones.
 
-        Raises ``LarderError`` with ``SETTING_INVALID`` for a profile that somebody wrote wrongly.
+        Raises ``LarderError`` with ``MACHINE_FILE_INVALID`` for a profile written wrongly.
         """
         if is_fresh:
             RateCache(self._rates_path).forget()

@@ -9,8 +9,7 @@ from typing import Any
 from runtime.engine.base import CancelToken
 from runtime.engine.script import TOP_K, Script
 from runtime.errors import LarderError, report_of
-from runtime.hardware.figures import figures_of, with_figure
-from runtime.hardware.profile import checked_profile
+from runtime.hardware.figures import check_stated, figures_of, with_figure
 from runtime.inspect.gguf.places import is_gguf
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.hub import HubOutlook, HubSketch
@@ -200,7 +199,7 @@ class ScriptedPlanning:
     def state_figure(self, name: str, value: float | str | None) -> None:
         """Check and keep it; nothing is written."""
         stated = with_figure(self._stated, name, value)
-        checked_profile(stated, "machine.json")
+        check_stated(stated, "machine.json")
         self._stated = stated
 
     def prepare(

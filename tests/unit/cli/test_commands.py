@@ -343,3 +343,16 @@ def test_chat_with_budgets_loads_under_both(model: str, vram_gib: int, capsys: C
     assert answer["budget_bytes"] <= 0.75 * 2**30
     assert answer["vram_bytes"] <= vram_gib * 2**30
     assert (answer["device"] == "simulated:0") is bool(vram_gib)
+
+
+def test_broken_figures_of_the_settings_are_told_with_their_file(
+    model: str, tmp_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("LARDER_MACHINE", "")
+    place = tmp_home / "settings" / "machine.json"
+    place.parent.mkdir(parents=True)
+    place.write_text('{"ram": {"total_gib": "much"}}')
+    assert main(["doctor"]) == 2
+    told = capsys.readouterr().err
+    assert str(place) in told
+    assert 'at ram.total_gib, "much" was found, but a number of GiB from 0 on is needed' in told

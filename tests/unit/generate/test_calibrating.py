@@ -12,7 +12,7 @@ import torch
 from runtime.cli.models import EXIT_CANCELLED
 from runtime.cli.program import run_program
 from runtime.engine.base import CancelToken
-from runtime.errors import CancelledError, LarderError
+from runtime.errors import CancelledError, LarderError, report_of
 from runtime.generate import calibrating
 from runtime.generate.calibrating import WatchingKernels, calibrate
 from runtime.hardware.profile import MACHINE_VARIABLE
@@ -29,6 +29,7 @@ from runtime.prepare.calibration import (
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.messages import PreparePhase
 from runtime.protocol.plan import PlacementPlan
+from runtime.protocol.sentences import sentence
 from runtime.protocol.values import WeightFormat
 from runtime.service import engine_loader
 from runtime.spec.tensors import expert_layout
@@ -304,12 +305,21 @@ def test_a_damaged_file_is_begun_anew(qwen2_folder: Path, tmp_path: Path) -> Non
     assert (_read(qwen2_folder, path).uses == whole.uses).all()
 
 
-def test_a_text_that_tells_nothing_is_refused(qwen2_folder: Path, tmp_path: Path) -> None:
+def test_a_text_that_tells_nothing_is_refused_with_its_name(
+    qwen2_folder: Path, tmp_path: Path
+) -> None:
     plan = exact_plan(qwen2_folder, context_tokens=192)
+    kept, token = tmp_path / "kept.npz", CancelToken()
     with pytest.raises(LarderError) as refused:
-        calibrate(plan, "short", _TOKENS, tmp_path / "kept.npz", _ignore, CancelToken())
-    assert refused.value.code is ErrorCode.SETTING_INVALID
-    assert not (tmp_path / "kept.npz").exists()
+        calibrate(plan, "short", _TOKENS, kept, _ignore, token, "/texts/mine.txt")
+    assert refused.value.code is ErrorCode.TEXT_INVALID
+    text = sentence(report_of(refused.value))
+    assert text.startswith("/texts/mine.txt cannot be used as the text that a model reads: it has ")
+    assert text.endswith("Choose a file of plain text, saved as UTF-8, of at least 100 words.")
+    with pytest.raises(LarderError) as refused:
+        calibrate(plan, _TEXT, 63, kept, _ignore, token)
+    assert refused.value.parameters["name"] == "--tokens"
+    assert not kept.exists()
 
 
 def test_the_command_tells_what_it_learnt(
@@ -328,7 +338,9 @@ def test_the_command_tells_what_it_learnt(
     assert Path(told["file"]).is_relative_to(tmp_path / "data" / "calibrations")
     text.write_bytes(b"\xff\xfe\xff")
     assert run_program([*arguments, "--text", str(text)]) == 2
-    assert json.loads(capsys.readouterr().out)["error"]["code"] == "file_invalid"
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"] == "text_invalid"
+    assert str(text) in error["sentence"]
 
 
 def test_a_text_is_read_without_a_card_where_there_is_one(

@@ -25,6 +25,7 @@ from runtime.prepare.calibration import (
     read_calibration,
     write_calibration,
 )
+from runtime.prepare.calibration_text import MIN_TEXT_TOKENS
 from runtime.prepare.mixing import measure_formats
 from runtime.prepare.prepare import NeverStops, prepare_model
 from runtime.prepare.sensitivity import EVERYTHING, FINEST_FORMAT, group_of
@@ -185,7 +186,7 @@ def test_trials_read_pieces_of_the_whole_text() -> None:
     assert len(ids) == NUM_PIECES * PIECE_TOKENS
     assert (ids[0], ids[-1]) == (0, 8191)
     assert (np.diff(ids) >= 1).all()
-    assert len(ids) >= calibrating.MIN_TOKENS
+    assert len(ids) >= MIN_TEXT_TOKENS
 
 
 def test_a_trial_ends_at_the_next_layer_when_it_is_cancelled(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import LarderError
+from runtime.errors import LarderError, report_of
 from runtime.hardware import processor
 from runtime.hardware.drives import drive_of
 from runtime.hardware.machine import describe_machine
@@ -17,6 +17,7 @@ from runtime.hardware.rates import RAM, RateCache, drive_key
 from runtime.hardware.system_files import SystemFiles
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.machine import Measured
+from runtime.protocol.sentences import sentence
 from tests.support.fake_nvml import fake_nvml
 from tests.support.fake_systems import GIB, mount_line, system
 
@@ -37,7 +38,8 @@ def write_profile(folder: Path, content: object) -> str:
 def parameters_of(folder: Path, content: object) -> dict[str, str | int | float]:
     with pytest.raises(LarderError) as caught:
         load_profile(write_profile(folder, content))
-    assert caught.value.code is ErrorCode.SETTING_INVALID
+    assert caught.value.code is ErrorCode.MACHINE_FILE_INVALID
+    assert caught.value.parameters["file"] == str(folder / "profile.json")
     return caught.value.parameters
 
 
@@ -258,7 +260,7 @@ def test_load_profile_devices_have_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "field", "found"),
     [
-        ([], "file", "[]"),
+        ([], "its start", "[]"),
         ({"pc_watts": 10**400}, "pc_watts", str(10**400)[:300]),
         ({"ram": 5}, "ram", "5"),
         ({"ram": {"total_gib": "16"}}, "ram.total_gib", '"16"'),
@@ -277,7 +279,7 @@ def test_load_profile_devices_have_defaults(tmp_path: Path) -> None:
         ({"drive": {"total_gib": 4, "free_gib": 5}}, "drive.free_gib", "5 GiB"),
         ({"devices": {}}, "devices", "{}"),
         ({"devices": [{}] * 17}, "devices", "[{"),
-        ({"devices": [{}]}, "devices[0].total_gib", "missing"),
+        ({"devices": [{}]}, "devices[0].total_gib", "nothing"),
         ({"devices": [5]}, "devices[0]", "5"),
         ({"devices": [{"total_gib": 4, "name": 5}]}, "devices[0].name", "5"),
         ({"devices": [{"total_gib": 4, "free_gib": 5}]}, "devices[0].free_gib", "5 GiB"),
@@ -292,14 +294,14 @@ def test_load_profile_wrong_field_is_named(
     tmp_path: Path, content: object, field: str, found: str
 ) -> None:
     parameters = parameters_of(tmp_path, content)
-    assert parameters["name"] == f"{field} of the machine profile"
+    assert parameters["place"] == field
     assert str(parameters["found"]).startswith(found)
     assert parameters["expected"]
 
 
 def test_load_profile_unknown_field_suggests_the_near_one(tmp_path: Path) -> None:
     parameters = parameters_of(tmp_path, {"ram": {"totl_gib": 4}})
-    assert parameters["name"] == "a field ram.totl_gib of the machine profile"
+    assert parameters["place"] == "ram.totl_gib"
     assert parameters["expected"] == "total_gib"
     parameters = parameters_of(tmp_path, {"colour": 4})
     assert parameters["expected"] == (
@@ -308,20 +310,31 @@ def test_load_profile_unknown_field_suggests_the_near_one(tmp_path: Path) -> Non
     )
 
 
-def test_load_profile_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    missing = tmp_path / "missing.json"
+@pytest.mark.parametrize(
+    ("content", "place", "found", "expected"),
+    [
+        (None, "this place", "nothing that can be read (No such file", "a JSON file"),
+        (b'{"ram":\n 5,}', "line 2, column 4", "a mistake (", "correct JSON"),
+        (b'{"ram": "\xff"}', "byte 10", "what is not UTF-8", "text in UTF-8"),
+        (b" " * (1024 * 1024 + 1), "its end", "more than 1 MiB", "a small JSON file"),
+        (b"[" * 100_000, "its start", "what cannot be taken in", "a small JSON file"),
+    ],
+    ids=["missing", "no JSON", "no text", "large", "deep"],
+)
+def test_load_profile_file_that_cannot_be_used_is_named_with_the_place_in_it(
+    tmp_path: Path, content: bytes | None, place: str, found: str, expected: str
+) -> None:
+    path = tmp_path / "machine.json"
+    if content is not None:
+        path.write_bytes(content)
     with pytest.raises(LarderError) as caught:
-        load_profile(str(missing))
-    assert str(missing) in str(caught.value.parameters["found"])
-    broken = tmp_path / "broken.json"
-    broken.write_bytes(b"{")
-    with pytest.raises(LarderError) as caught:
-        load_profile(str(broken))
-    assert caught.value.parameters["expected"] == "a file in JSON"
-    broken.write_bytes(b" " * (1024 * 1024 + 1))
-    with pytest.raises(LarderError) as caught:
-        load_profile(str(broken))
-    assert caught.value.parameters["expected"] == "a small JSON file"
+        load_profile(str(path))
+    told = caught.value.parameters
+    assert (told["file"], told["place"], told["expected"]) == (str(path), place, expected)
+    assert str(told["found"]).startswith(found)
+    text = sentence(report_of(caught.value))
+    assert text.startswith(f"{path}, which states figures of this PC, cannot be used: at {place}, ")
+    assert "take it away" in text
 
 
 def test_profile_states_other_figures_of_a_card_that_is_there(
@@ -341,18 +354,15 @@ def test_profile_states_other_figures_of_a_card_that_is_there(
 
 
 @pytest.mark.parametrize(
-    ("card", "name"),
+    ("card", "place"),
     [
-        ({"total_gib": 6}, "cards[0].device of the machine profile"),
-        ({"device": "cuda:0", "totl_gib": 6}, "a field cards[0].totl_gib of the machine profile"),
-        (
-            {"device": "cuda:0", "total_gib": 6, "free_gib": 7},
-            "cards[0].free_gib of the machine profile",
-        ),
+        ({"total_gib": 6}, "cards[0].device"),
+        ({"device": "cuda:0", "totl_gib": 6}, "cards[0].totl_gib"),
+        ({"device": "cuda:0", "total_gib": 6, "free_gib": 7}, "cards[0].free_gib"),
     ],
 )
-def test_profile_of_a_card_is_checked(tmp_path: Path, card: dict[str, object], name: str) -> None:
-    assert parameters_of(tmp_path, {"cards": [card]})["name"] == name
+def test_profile_of_a_card_is_checked(tmp_path: Path, card: dict[str, object], place: str) -> None:
+    assert parameters_of(tmp_path, {"cards": [card]})["place"] == place
 
 
 def test_last_cache_is_the_largest_that_is_told(tmp_path: Path) -> None:

@@ -143,7 +143,9 @@ def test_choose_kernels_takes_threads_and_instructions_of_the_machine_profile(
     monkeypatch.setattr(dispatch, "load_native", Lacking)
     with pytest.raises(LarderError) as refused:
         choose_kernels()
-    assert refused.value.parameters["name"] == "instruction_set of the machine profile"
+    assert refused.value.code is ErrorCode.MACHINE_FILE_INVALID
+    told = refused.value.parameters
+    assert (told["file"], told["place"]) == (str(path), "instruction_set")
 
 
 class Lacking:

@@ -76,6 +76,8 @@ PARAMETERS = {
     "no_model_loaded": "",
     "model_already_loaded": "name",
     "setting_invalid": "name found expected",
+    "machine_file_invalid": "file place found expected",
+    "text_invalid": "file reason min_words",
     "conversation_invalid": "reason",
     "engine_missing": "reason",
     "out_of_memory": "",

@@ -316,7 +316,8 @@ def test_planning_names_the_field_of_a_profile_that_was_written_wrongly(
     for change in changes:
         with pytest.raises(LarderError) as refused:
             change()
-        assert refused.value.code is ErrorCode.SETTING_INVALID
+        assert refused.value.code is ErrorCode.MACHINE_FILE_INVALID
+        assert refused.value.parameters["file"] == str(place)
     assert place.read_text() == text
 
 
