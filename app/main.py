@@ -243,6 +243,7 @@ class Program(QObject):
             self.library, self.library_search, self.removal, self.session, self._palette
         )
         view.start_clicked.connect(lambda: self.window.show_page(Page.CHAT))
+        view.settings_wanted.connect(lambda: self._settings_view().show_machine())
         view.take_discover(lambda: DiscoverView(self.discover, self.downloads, self._palette))
         self._drop.hover_changed.connect(view.drop_zone.show_hover)
         self.window.open_wanted.connect(view.drop_zone.choose)

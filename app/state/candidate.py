@@ -3,6 +3,7 @@
 import dataclasses
 
 from runtime.protocol.errors import ErrorReport
+from runtime.protocol.figure_messages import StatedFigures
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import BudgetCurve, PlacementPlan, PlanKind
 
@@ -19,6 +20,8 @@ class Candidate:
     """Loadable or not; each plan's ``problem`` says why not."""
     recommended: PlanKind | None = None
     chosen: PlanKind | None = None
+    stated: StatedFigures | None = None
+    """Figures of this PC that the plans take from the person; None where all are as found."""
     curve: BudgetCurve | None = None
     """What the chosen kind of plan would do under other budgets; None until that is known."""
     error: ErrorReport | None = None

@@ -147,6 +147,7 @@ class CandidateFlow:
             is_planning=self._limits() != self._planned_limits,
             plans=tuple(event.plans),
             recommended=event.recommended,
+            stated=event.stated,
             chosen=candidate.chosen if candidate.chosen in kinds else fallback,
         )
         self._set(planned)

@@ -55,7 +55,7 @@ class DiscoverWords:
     HUB = Word("Models from a hub")
     HUB_ALLOWED = Word("Search and download models over the network")
     HUB_ADDRESS = Word("Address of the hub")
-    HUB_ADDRESS_HINT = Word("empty: the usual one, or what HF_ENDPOINT says")
+    HUB_ADDRESS_HINT = Word("empty: huggingface.co, or what HF_ENDPOINT says")
     HUB_ADDRESS_WRONG = Word("An address begins with https:// or http://. It is not taken yet.")
     FOLDER = Word("Downloads go to")
     CHOOSE_FOLDER = Word("Choose…")

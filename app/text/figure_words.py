@@ -1,9 +1,10 @@
 """Words of the figures of this PC and of stating others."""
 
+from app.text.figure_hints import word_of
 from app.text.phrases import DOT
 from app.text.translate import tr, trn
 from app.text.words import Word
-from runtime.protocol.figure_messages import Figure, FigureUnit
+from runtime.protocol.figure_messages import Figure, FigureUnit, StatedFigures
 
 _SPACE = "\N{NO-BREAK SPACE}"
 _WHOLE_FROM = 1000
@@ -15,74 +16,52 @@ class FigureWords:
 
     TITLE = Word("This PC")
     EXPLAINED = Word(
-        "What was found and measured here, and what plans take instead where you state it. Changes "
-        "count from the next plan and the next load on."
+        "What was found and measured here. Where a figure is wrong, type a better one: it counts "
+        "from the next plan and the next load on. An empty field takes what was found."
     )
     AGAIN = Word("Measure again")
     MEASURING = Word("Measuring, a few seconds…")
-    RESET = Word("Take what was found")
+    RESET = Word("Use what was found")
     EMPTY = Word("as found")
     A_NUMBER = Word("a number")
     NOT_FOUND = Word("not found")
+    NOT_MEASURED = Word("not measured yet")
     NO_LIMIT = Word("no limit")
     CHOSEN = Word("chosen while loading")
+    KEPT_IN = Word("What you type is kept in")
     FIXED = Word("A machine profile was named for this run, so nothing can be changed here:")
     RAM_TOTAL = Word("RAM")
-    RAM_AVAILABLE = Word("RAM that can be taken now")
-    RAM_LIMIT = Word("Limit of RAM")
-    RAM_READ = Word("Reading RAM")
-    DRIVE_TOTAL = Word("Drive")
+    RAM_AVAILABLE = Word("RAM that models may take now")
+    RAM_LIMIT = Word("Limit of RAM for this program")
+    RAM_READ = Word("Speed of reading RAM")
+    DRIVE_TOTAL = Word("Size of the drive")
     DRIVE_FREE = Word("Free on the drive")
-    DRIVE_READ = Word("Reading the drive")
-    DRIVE_MOST = Word("Read the drive at most with")
-    DRIVE_READERS = Word("Readers of the drive while an answer waits")
-    DRIVE_JOULES = Word("Energy of reading the drive")
-    CORES = Word("Cores that compute")
+    DRIVE_READ = Word("Speed of reading the drive")
+    DRIVE_MOST = Word("Read the drive no faster than")
+    DRIVE_READERS = Word("Reads of the drive at the same time")
+    DRIVE_JOULES = Word("Energy of reading from the drive")
+    CORES = Word("Processor cores that compute")
     THREADS = Word("Threads that compute")
-    INSTRUCTIONS = Word("Instruction set")
-    PC_WATTS = Word("Power of the PC at work, without its graphics card")
-    REST_WATTS = Word("Power beside a measured processor")
-    SOURCES = Word("Energy sources, cards aside (or none)")
+    INSTRUCTIONS = Word("Arithmetic of the processor")
+    PC_WATTS = Word("Power of the whole PC, without its graphics card")
+    REST_WATTS = Word("Power of all but processor, memory and graphics card")
+    SOURCES = Word("Energy meters that count")
     CARD_TOTAL = Word("VRAM")
-    CARD_FREE = Word("VRAM that can be taken now")
-    CARD_LINK = Word("Copying to the graphics card")
-    CARD_LINK_BACK = Word("Copying back from the graphics card")
-    CARD_READ = Word("The graphics card reading its memory")
+    CARD_FREE = Word("VRAM that models may take now")
+    CARD_LINK = Word("Speed of copying to the graphics card")
+    CARD_LINK_BACK = Word("Speed of copying back from the graphics card")
+    CARD_READ = Word("Speed of the graphics card's own memory")
     CARD_WATTS = Word("Power of the graphics card at work")
 
 
 def figure_name(name: str) -> str:
     """What a figure is called; a card's says which."""
-    names = {
-        "ram.total_gib": FigureWords.RAM_TOTAL,
-        "ram.available_gib": FigureWords.RAM_AVAILABLE,
-        "ram.limit_gib": FigureWords.RAM_LIMIT,
-        "ram.read_gb_per_s": FigureWords.RAM_READ,
-        "drive.total_gib": FigureWords.DRIVE_TOTAL,
-        "drive.free_gib": FigureWords.DRIVE_FREE,
-        "drive.read_gb_per_s": FigureWords.DRIVE_READ,
-        "drive.most_gb_per_s": FigureWords.DRIVE_MOST,
-        "drive.num_readers": FigureWords.DRIVE_READERS,
-        "drive.joules_per_gb": FigureWords.DRIVE_JOULES,
-        "num_physical_cores": FigureWords.CORES,
-        "num_threads": FigureWords.THREADS,
-        "instruction_set": FigureWords.INSTRUCTIONS,
-        "pc_watts": FigureWords.PC_WATTS,
-        "rest_watts": FigureWords.REST_WATTS,
-        "energy_sources": FigureWords.SOURCES,
-    }
-    cards = {
-        "total_gib": FigureWords.CARD_TOTAL,
-        "free_gib": FigureWords.CARD_FREE,
-        "link_gb_per_s": FigureWords.CARD_LINK,
-        "link_back_gb_per_s": FigureWords.CARD_LINK_BACK,
-        "read_gb_per_s": FigureWords.CARD_READ,
-        "work_watts": FigureWords.CARD_WATTS,
-    }
-    if name in names:
-        return names[name]
-    device, _, field = name.removeprefix("cards[").partition("].")
-    return f"{cards[field]} ({device})" if field in cards else name
+    word = word_of(name)
+    if not word:
+        return name
+    text = str(getattr(FigureWords, word))
+    device = name.removeprefix("cards[").partition("].")[0]
+    return f"{text} ({device})" if name.startswith("cards[") else text
 
 
 def unit_name(unit: FigureUnit) -> str:
@@ -96,6 +75,47 @@ def unit_name(unit: FigureUnit) -> str:
     return names.get(unit, "")
 
 
+def figure_amount(value: float, unit: FigureUnit) -> str:
+    """For example ``29.5 GB/s``."""
+    return f"{figure_number(value, unit)}{_SPACE}{unit_name(unit)}".strip()
+
+
+def stated_line(stated: StatedFigures) -> str:
+    """Below plans: how many figures are not those that were found, and where they are stated."""
+    number = len(stated.figures)
+    if stated.is_fixed:
+        text = trn(
+            "{count} figure of this PC is stated in {file} and counts in place of what was found.",
+            "{count} figures of this PC are stated in {file} and count in place of what was found.",
+            number,
+        )
+    else:
+        text = trn(
+            "{count} figure of this PC is stated in the settings and counts in place of what was "
+            "found.",
+            "{count} figures of this PC are stated in the settings and count in place of what was "
+            "found.",
+            number,
+        )
+    return text.format(count=number, file=stated.file)
+
+
+def stated_list(stated: StatedFigures) -> str:
+    """Which they are, a line each: ``Speed of reading RAM: 40 GB/s; found: 29.5 GB/s``."""
+    return "\n".join(
+        tr("{figure}: {stated}; found: {found}").format(
+            figure=figure_name(each.name), stated=_stated(each), found=figure_found(each)
+        )
+        for each in stated.figures
+    )
+
+
+def _stated(figure: Figure) -> str:
+    if figure.stated is None:
+        return figure.stated_text
+    return figure_amount(figure.stated, figure.unit)
+
+
 def figure_found(figure: Figure) -> str:
     """For example ``29.5 GB/s · measured, 2 threads, 256 MiB · 2 hours ago``."""
     if figure.unit is FigureUnit.TEXT:
@@ -106,10 +126,11 @@ def figure_found(figure: Figure) -> str:
             "drive.most_gb_per_s": FigureWords.NO_LIMIT,
             "drive.num_readers": FigureWords.CHOSEN,
         }
-        return absent.get(figure.name, FigureWords.NOT_FOUND)
-    number = figure_number(figure.found.value, figure.unit)
+        is_rate = figure.unit is FigureUnit.GB_PER_S
+        nothing = FigureWords.NOT_MEASURED if is_rate else FigureWords.NOT_FOUND
+        return absent.get(figure.name, nothing)
     parts = [
-        f"{number}{_SPACE}{unit_name(figure.unit)}".strip(),
+        figure_amount(figure.found.value, figure.unit),
         figure.found.method,
         "" if figure.found.age_s is None else age(figure.found.age_s),
     ]

@@ -84,7 +84,7 @@ class DriveWords:
     SMALLER_TOO = Word("A smaller model would read less too.")
     QUIET = Word("Not again for this model")
     QUIET_EXPLAINED = Word("Under Settings, Energy, the warning can be had back.")
-    QUIET_MODELS = Word("No warning for")
+    QUIET_MODELS = Word("No warning about the drive for")
     QUIET_NONE = Word("Every model warns.")
     SPEAK_AGAIN = Word("Warn again")
     LIMIT = Word("Warn above this share of energy for the drive")

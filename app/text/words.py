@@ -190,10 +190,21 @@ class SettingWords:
     TEMPERATURE = Word("Temperature")
     TEMPERATURE_HINT = Word("0 always takes the likeliest word; higher varies more.")
     TOP_P = Word("Top-p")
+    TOP_P_HINT = Word("Keeps the likeliest words whose chances add up to this; 1 keeps all.")
     TOP_K = Word("Top-k (0 keeps all)")
+    TOP_K_HINT = Word("Keeps so many of the likeliest words, for example 40.")
     MIN_P = Word("Min-p")
+    MIN_P_HINT = Word(
+        "Leaves out words whose chance is below this part of the likeliest one's; 0 leaves out "
+        "none."
+    )
     REPETITION_PENALTY = Word("Repetition penalty")
+    REPETITION_PENALTY_HINT = Word(
+        "Above 1, words that were said already become less likely; 1 changes nothing."
+    )
     MAX_TOKENS = Word("Most tokens in an answer (0: no limit)")
+    MAX_TOKENS_HINT = Word("A token is a piece of a word; 400 are about a page.")
+    SEED_HINT = Word("With the same number the same question is answered the same way again.")
     ENERGY = Word("Energy")
     PRICE = Word("Price of a kilowatt-hour")
     CURRENCY = Word("Currency")

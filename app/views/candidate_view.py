@@ -24,6 +24,7 @@ from app.views.mix_card import MixCard
 from app.views.pieces import Card, button, clear_layout, label, scrolling
 from app.views.plan_card import PlanCard
 from app.views.progress_text import progress_name
+from app.views.stated_line import StatedLine
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.machine import MachineReport
 
@@ -41,6 +42,8 @@ class CandidateView(QWidget):
     folder_wanted = Signal()
     mix_wanted = Signal(str, object)
     """The folder, and a ``MixOrder``."""
+    settings_wanted = Signal()
+    """The person wants to see the figures of this PC."""
     root_wanted = Signal(str)
     """The person wants the models in this folder listed."""
 
@@ -56,6 +59,8 @@ class CandidateView(QWidget):
         self._plans = QVBoxLayout()
         for part in (self._found, self._plans):
             part.setSpacing(metrics.GAP)
+        self.stated = StatedLine()
+        self.stated.settings_wanted.connect(self.settings_wanted)
         self._budget = BudgetCard(palette)
         self._budget.ram_changed.connect(self.ram_changed)
         self._budget.vram_changed.connect(self.vram_changed)
@@ -73,6 +78,7 @@ class CandidateView(QWidget):
             column.addWidget(widget)
         column.addLayout(self._found)
         column.addLayout(self._plans)
+        column.addWidget(self.stated)
         column.addWidget(self._budget)
         column.addWidget(self._reasons)
         column.addWidget(self.mix)
@@ -125,6 +131,7 @@ class CandidateView(QWidget):
             self._candidate = candidate
             self._show_found(candidate)
             self._show_plans(candidate)
+            self.stated.show_stated(candidate.stated)
         sizes = None
         if candidate.report is not None and machine is not None:
             sizes = mix_range(candidate.report, candidate.plans, machine)

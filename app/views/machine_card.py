@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.state.machine_figures import MachineFigures
 from app.text.errors import sentence
+from app.text.figure_hints import figure_hint, is_hint_shown
 from app.text.figure_words import (
     FigureWords,
     figure_found,
@@ -57,8 +58,11 @@ class FigureRow(QWidget):
         self.reset.setAccessibleName(f"{FigureWords.RESET}: {self._name}")
         self.reset.clicked.connect(lambda: self.stated.emit(figure.name, None))
         self._problem = label("", "error", is_wrapping=True)
+        self._hint = figure_hint(figure.name)
+        self.field.setToolTip(self._hint)
         caption = label(self._name, is_wrapping=True)
         caption.setBuddy(self.field)
+        caption.setToolTip(self._hint)
         # However long a name is, the fields of all rows begin at one line.
         caption.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         unit = label(unit_name(figure.unit), "dim")
@@ -78,9 +82,11 @@ class FigureRow(QWidget):
         layout.setColumnStretch(1, 1)
         layout.addWidget(caption, 0, 0)
         layout.addLayout(typed, 0, 1)
+        if is_hint_shown(figure.name):
+            layout.addWidget(label(self._hint, "dim", is_wrapping=True), 1, 1)
         # In a narrow window there is no room beside what was found.
-        layout.addWidget(self.reset, 1, 1, Qt.AlignmentFlag.AlignLeft)
-        layout.addWidget(self._problem, 2, 1)
+        layout.addWidget(self.reset, 2, 1, Qt.AlignmentFlag.AlignLeft)
+        layout.addWidget(self._problem, 3, 1)
         self.show_figure(figure, is_fixed=False, problem="")
 
     def show_figure(self, figure: Figure, *, is_fixed: bool, problem: str) -> None:
@@ -97,7 +103,8 @@ class FigureRow(QWidget):
         unit = unit_name(figure.unit)
         name = f"{self._name}, {unit}" if unit else self._name
         self.field.setAccessibleName(name)
-        self.field.setAccessibleDescription(problem or self._found.text())
+        told = (problem or self._found.text(), self._hint)
+        self.field.setAccessibleDescription("\n".join(part for part in told if part))
 
     def texts(self) -> list[str]:
         """Return what is shown, for tests and screen readers."""
@@ -123,6 +130,10 @@ class MachineCard(Card):
 
     def __init__(self, figures: MachineFigures) -> None:
         super().__init__(FigureWords.TITLE)
+        # It takes the focus so that it can be shown.
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(FigureWords.TITLE)
+        self.setAccessibleDescription(FigureWords.EXPLAINED)
         self._figures = figures
         self.rows: dict[str, FigureRow] = {}
         self.body.addWidget(label(FigureWords.EXPLAINED, "dim", is_wrapping=True))
@@ -166,7 +177,9 @@ class MachineCard(Card):
             return FigureWords.MEASURING
         if figures.error is not None and not figures.error_name:
             return sentence(figures.error)
-        return f"{FigureWords.FIXED} {figures.file}" if figures.is_fixed else figures.file
+        if not figures.file:
+            return ""
+        return f"{FigureWords.FIXED if figures.is_fixed else FigureWords.KEPT_IN} {figures.file}"
 
     def _on_stated(self, name: str, typed: str | None) -> None:
         figure = next(each for each in self._figures.figures if each.name == name)

@@ -32,6 +32,8 @@ class ModelsView(QWidget):
 
     start_clicked = Signal()
     """The person started a model: the Chat page is what they want next."""
+    settings_wanted = Signal()
+    """The person wants to see the figures of this PC in the settings."""
 
     def __init__(
         self,
@@ -124,6 +126,7 @@ class ModelsView(QWidget):
         view.start_wanted.connect(self._on_start_wanted)
         view.mix_wanted.connect(session.order_mix)
         view.folder_wanted.connect(self.drop_zone.choose)
+        view.settings_wanted.connect(self.settings_wanted)
         view.root_wanted.connect(self._on_root_wanted)
 
     def show_palette(self, palette: Palette) -> None:

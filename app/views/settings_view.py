@@ -119,6 +119,13 @@ class SettingsView(QWidget):
         self._outside.activate()
         self._scroll.ensureWidgetVisible(self.keys)
 
+    def show_machine(self) -> None:
+        """Bring the figures of this PC into view."""
+        self.machine.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self._outside.activate()
+        # Its beginning: as a whole it may be higher than the page.
+        self._scroll.verticalScrollBar().setValue(self._column.geometry().y() + self.machine.y())
+
     def show_updates(self) -> None:
         """Bring what is said of a newer version into view."""
         if self.updates is not None:
@@ -177,14 +184,21 @@ class SettingsView(QWidget):
         self._sampling_hint = label("", "dim", is_wrapping=True)
         card.grid.addWidget(self._sampling_hint, card.grid.rowCount(), 1)
         self._sampling = SamplingFields()
-        hints = {"temperature": SettingWords.TEMPERATURE_HINT}
+        hints = {
+            "temperature": SettingWords.TEMPERATURE_HINT,
+            "top_p": SettingWords.TOP_P_HINT,
+            "top_k": SettingWords.TOP_K_HINT,
+            "min_p": SettingWords.MIN_P_HINT,
+            "repetition_penalty": SettingWords.REPETITION_PENALTY_HINT,
+            "max_tokens": SettingWords.MAX_TOKENS_HINT,
+        }
         for name in (*_RECOMMENDED, "max_tokens"):
             field = self._sampling.fields[name]
             self._save_changes_of(field)
-            card.add_row(field.accessibleName(), field, hints.get(name, ""))
+            card.add_row(field.accessibleName(), field, hints[name])
         self._seed = QLineEdit()
         self._seed.editingFinished.connect(self._save)
-        card.add_row(DialogWords.SEED, self._seed)
+        card.add_row(DialogWords.SEED, self._seed, SettingWords.SEED_HINT)
 
     def _build_files(self, files: dict[str, str]) -> None:
         card = self._card(SettingWords.FILES)

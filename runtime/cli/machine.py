@@ -10,7 +10,7 @@ from runtime.cli.client import Client
 from runtime.cli.failure import EXIT_PROBLEM, print_json
 from runtime.cli.models import absolute
 from runtime.cli.output import tell
-from runtime.cli.screen import ProgressLine, print_rows, safe_text, size_text
+from runtime.cli.screen import ProgressLine, method_text, print_rows, safe_text, size_text
 from runtime.errors import LarderError
 from runtime.hardware.profile import MACHINE_FILE
 from runtime.protocol.errors import ErrorCode
@@ -242,24 +242,8 @@ def _drive_rows(drive: DriveReport) -> Iterator[tuple[str, ...]]:
 
 
 def _size(figure: Measured) -> tuple[str, str]:
-    return size_text(figure.value), _method(figure)
-
-
-def _method(figure: Measured) -> str:
-    """Return how a figure was found, and how long ago where it was kept."""
-    if figure.age_s is None:
-        return figure.method
-    return f"{figure.method}, {age_text(figure.age_s)}"
-
-
-def age_text(age_s: float) -> str:
-    """For example ``just now``, ``20 minutes ago``, ``3 days ago``."""
-    for unit_s, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
-        number = int(age_s // unit_s)
-        if number:
-            return f"{number} {unit}{'s' if number > 1 else ''} ago"
-    return "just now"
+    return size_text(figure.value), method_text(figure)
 
 
 def _rate(figure: Measured) -> tuple[str, str]:
-    return f"{size_text(figure.value)}/s", _method(figure)
+    return f"{size_text(figure.value)}/s", method_text(figure)

@@ -18,6 +18,7 @@ from runtime.cli.screen import (
     safe_text,
     size_text,
 )
+from runtime.cli.stated import print_stated
 from runtime.protocol.errors import ErrorReport
 from runtime.protocol.messages import (
     InspectModel,
@@ -98,13 +99,14 @@ def tell_plans(
     problem = planning_problem(planned)
     if options.json:
         fields = msgspec.to_builtins(planned)
-        kept = {name: fields[name] for name in ("report", "plans", "recommended")}
+        kept = {name: fields[name] for name in ("report", "plans", "recommended", "stated")}
         print_json({**(error_json(problem) if problem else {}), **(more or {}), **kept})
     else:
         # Why nothing can be loaded is told once, below.
         for each in planned.plans:
             if problem is None or each.problem != problem:
                 _print_plan(each, is_recommended=each.kind is planned.recommended)
+        print_stated(planned.stated)
     if problem is not None:
         tell_failure(problem)
     return EXIT_PROBLEM if problem else 0

@@ -6,6 +6,8 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 
+from runtime.protocol.machine import Measured
+
 _GIB = 1 << 30
 _MIB = 1 << 20
 _KEPT = "\n\t"
@@ -52,6 +54,22 @@ def duration_text(seconds: float) -> str:
     if minutes >= 60:
         return f"{minutes // 60} h {minutes % 60} min"
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def method_text(figure: Measured) -> str:
+    """Return how a figure was found, and how long ago where it was kept."""
+    if figure.age_s is None:
+        return figure.method
+    return f"{figure.method}, {age_text(figure.age_s)}"
+
+
+def age_text(age_s: float) -> str:
+    """For example ``just now``, ``20 minutes ago``, ``3 days ago``."""
+    for unit_s, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        number = int(age_s // unit_s)
+        if number:
+            return f"{number} {unit}{'s' if number > 1 else ''} ago"
+    return "just now"
 
 
 def print_rows(rows: Iterable[tuple[str, ...]], indent: str = "") -> None:

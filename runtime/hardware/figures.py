@@ -87,6 +87,11 @@ def figures_of(
     return [_figure(name, found.get(name), texts.get(name), document) for name in names]
 
 
+def stated_among(figures: Sequence[Figure]) -> list[Figure]:
+    """Return those that a person states."""
+    return [each for each in figures if each.stated is not None or each.stated_text]
+
+
 def with_figure(
     document: Mapping[str, Any], name: str, value: float | str | None
 ) -> dict[str, Any]:

@@ -33,6 +33,16 @@ class Figure(Value):
     stated_text: str = ""
 
 
+class StatedFigures(Value):
+    """The figures that a person states and a plan counts with, each with what was found instead."""
+
+    figures: list[Figure]
+    file: str
+    """Where they are stated."""
+    is_fixed: bool = False
+    """Whether that file was named for this run and is not the one of the settings."""
+
+
 class DescribeFigures(Command):
     """Tell the figures that can be stated. Closed by ``FiguresDescribed``."""
 

@@ -12,7 +12,12 @@ from runtime.protocol.base import Reply as Reply  # noqa: PLC0414 - told on
 from runtime.protocol.chat import ChatMessage, FinishReason, GenerationStats, SamplingSettings
 from runtime.protocol.engine_messages import EngineFetched, FetchEngine
 from runtime.protocol.errors import ErrorReport
-from runtime.protocol.figure_messages import DescribeFigures, FiguresDescribed, StateFigure
+from runtime.protocol.figure_messages import (
+    DescribeFigures,
+    FiguresDescribed,
+    StatedFigures,
+    StateFigure,
+)
 from runtime.protocol.hub_messages import (
     DownloadProgressed,
     ForecastModels,
@@ -214,6 +219,8 @@ class ModelPlanned(Reply):
     report: ModelReport
     plans: list[PlacementPlan]
     recommended: PlanKind | None
+    stated: StatedFigures | None = None
+    """Figures of this PC that the plans take from the person; None where all are as found."""
 
 
 class BudgetsPlanned(Reply):

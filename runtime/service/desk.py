@@ -103,6 +103,7 @@ class Desk:
                         report=planned.report,
                         plans=planned.plans,
                         recommended=planned.recommended,
+                        stated=planned.stated,
                     )
                 )
             case PlanBudgets():

@@ -11,7 +11,7 @@ import msgspec
 import psutil
 
 from runtime.errors import LarderError, report_of
-from runtime.hardware.figures import figures_of, require_reachable, state_figure
+from runtime.hardware.figures import figures_of, require_reachable, state_figure, stated_among
 from runtime.hardware.holders import ram_holders
 from runtime.hardware.machine import describe_machine
 from runtime.hardware.past_runs import PastRuns
@@ -31,13 +31,14 @@ from runtime.plan.planner import plan_curve, plan_model
 from runtime.plan.recommendation import needs_drive, recommend
 from runtime.plan.suitability import suitability_of
 from runtime.protocol.errors import ErrorCode
+from runtime.protocol.figure_messages import StatedFigures
 from runtime.protocol.hub import HubOutlook, HubSketch
-from runtime.protocol.machine import MachineReport, Measured
+from runtime.protocol.machine import DriveReport, MachineReport, Measured
 from runtime.protocol.model import ModelReport
 from runtime.protocol.plan import BudgetCurve, PlanKind
 from runtime.protocol.values import Budgets
 from runtime.service.card_links import CardLinks
-from runtime.service.drive_rates import DriveRates
+from runtime.service.drive_rates import DriveRates, rate_key, read_size
 from runtime.service.folders import find_folders
 from runtime.service.inspections import Inspections
 from runtime.service.measuring import (
@@ -110,7 +111,8 @@ class LocalPlanning:
         plans = plan_model(
             known.facts, known.machine, budgets, context_tokens, known.past, wanted=kind
         )
-        return Planned(known.facts.report, plans, recommend(plans))
+        stated = self._stated(known.facts.report, held_vram or {})
+        return Planned(known.facts.report, plans, recommend(plans), stated)
 
     def curve(
         self,
@@ -215,6 +217,28 @@ class LocalPlanning:
             is_fixed=bool(named) and Path(named) != place,
         )
 
+    def _stated(self, report: ModelReport, held_vram: Mapping[str, int]) -> StatedFigures | None:
+        """Return the figures of the profile in force that stand in the place of found ones.
+
+        What was found is what is known now: nothing is measured.
+        """
+        named = os.environ.get(MACHINE_VARIABLE, "")
+        if not named:
+            return None
+        document = load_document(named)
+        own = describe_machine([report.folder], {}, rates_path=self._rates_path)
+        rates, size = RateCache(self._rates_path), read_size(report.expert_bytes)
+        own = msgspec.structs.replace(
+            own, drives=[_with_kept_rate(drive, rates, size) for drive in own.drives]
+        )
+        own = with_held(own, own_ram_bytes(), held_vram)
+        sources = _choosable_sources() if "energy_sources" in document else ()
+        figures = stated_among(figures_of(own, document, sources))
+        if not figures:
+            return None
+        is_fixed = Path(named) != find_folders().settings / MACHINE_FILE
+        return StatedFigures(figures=figures, file=named, is_fixed=is_fixed)
+
     def state_figure(self, name: str, value: float | str | None) -> None:
         """Write it to the settings; it counts from the next plan and the next load on."""
         place = find_folders().settings / MACHINE_FILE
@@ -299,6 +323,13 @@ def _forecast(
     if chosen is None:
         return HubOutlook(is_too_large=bool(plans))
     return HubOutlook(forecast=chosen.forecast, is_on_drive=needs_drive(chosen))
+
+
+def _with_kept_rate(drive: DriveReport, rates: RateCache, size: int) -> DriveReport:
+    """Return the report with the rate that was measured with reads of a size, if one was."""
+    key = rate_key(drive.folder, size)
+    kept = rates.rate(key) if key is not None else None
+    return msgspec.structs.replace(drive, read_bytes_per_s=drive.read_bytes_per_s or kept)
 
 
 def _choosable_sources() -> list[str]:

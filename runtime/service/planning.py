@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from runtime.protocol.figure_messages import Figure
+from runtime.protocol.figure_messages import Figure, StatedFigures
 from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.model import ModelReport
@@ -19,6 +19,8 @@ class Planned:
     report: ModelReport
     plans: list[PlacementPlan]
     recommended: PlanKind | None
+    stated: StatedFigures | None = None
+    """What of this PC the plans take from the person; None where all is as found."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ from typing import Any
 from runtime.engine.base import CancelToken
 from runtime.engine.script import TOP_K, Script
 from runtime.errors import LarderError, report_of
-from runtime.hardware.figures import check_stated, figures_of, with_figure
+from runtime.hardware.figures import check_stated, figures_of, stated_among, with_figure
+from runtime.hardware.profile import MACHINE_FILE
 from runtime.inspect.gguf.places import is_gguf
 from runtime.protocol.errors import ErrorCode, ErrorReport
+from runtime.protocol.figure_messages import StatedFigures
 from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.machine import DeviceReport, DriveKind, DriveReport, MachineReport, Measured
 from runtime.protocol.messages import PrepareModel, PreparePhase
@@ -110,7 +112,9 @@ class ScriptedPlanning:
         ]
         plans = [make_plan(self._script, report, each, budgets, context_tokens) for each in kinds]
         loadable = [plan.kind for plan in plans if plan.problem is None]
-        return Planned(report, plans, loadable[0] if loadable else None)
+        stated = stated_among(self.figures(folder).figures)
+        told = StatedFigures(figures=stated, file=MACHINE_FILE) if stated else None
+        return Planned(report, plans, loadable[0] if loadable else None, told)
 
     def curve(
         self,
@@ -194,12 +198,12 @@ class ScriptedPlanning:
     ) -> Figures:
         """Return the figures of the same machine, with what was stated in this process."""
         own = self.describe([folder])
-        return Figures(figures=figures_of(own, self._stated), file="machine.json")
+        return Figures(figures=figures_of(own, self._stated), file=MACHINE_FILE)
 
     def state_figure(self, name: str, value: float | str | None) -> None:
         """Check and keep it; nothing is written."""
         stated = with_figure(self._stated, name, value)
-        check_stated(stated, "machine.json")
+        check_stated(stated, MACHINE_FILE)
         self._stated = stated
 
     def prepare(

@@ -10,6 +10,7 @@ from runtime.protocol.chat import (
     SamplingSettings,
 )
 from runtime.protocol.engine_messages import EngineFetched, EnginePart, FetchEngine
+from runtime.protocol.figure_messages import Figure, FigureUnit, StatedFigures
 from runtime.protocol.framing import encode
 from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.hub_messages import (
@@ -148,6 +149,7 @@ _REPORT = ModelReport(
     fingerprint="f0",
     licence="apache-2.0",
     problems=[ERROR],
+    real_folder="/drive/a",
     notes=[ERROR],
     num_layers=2,
     stored_format=WeightFormat.BF16,
@@ -371,7 +373,16 @@ EVENTS: list[AnyEvent] = [
             obstacle=DeletionObstacle.UNREADABLE,
         ),
     ),
-    ModelPlanned(request_id=3, report=_REPORT, plans=[_PLAN], recommended=PlanKind.EXACT),
+    ModelPlanned(
+        request_id=3,
+        report=_REPORT,
+        plans=[_PLAN],
+        recommended=PlanKind.EXACT,
+        stated=StatedFigures(
+            figures=[Figure(name="num_threads", unit=FigureUnit.COUNT, stated=2.0)],
+            file="/settings/machine.json",
+        ),
+    ),
     BudgetsPlanned(
         request_id=3,
         curve=BudgetCurve(

@@ -2,7 +2,9 @@
 
 from pytestqt.qtbot import QtBot
 
+from app.main import Program
 from app.text.figure_words import FigureWords
+from app.views.models_view import ModelsView
 from app.views.rail import Page
 from app.views.settings_view import SettingsView
 from runtime.protocol.model import LoadedModel
@@ -35,10 +37,24 @@ def test_figures_of_this_pc_are_stated_refused_and_taken_back(
     typed("8")
     qtbot.waitUntil(lambda: not reset.isHidden(), timeout=START_MS)
     assert not says("a number of GiB")
+    look_from_plans(program, qtbot)
+    assert view.machine.hasFocus()
     reset.click()
     qtbot.waitUntil(reset.isHidden, timeout=START_MS)
     card.again.click()
     qtbot.waitUntil(lambda: card.told() != FigureWords.MEASURING, timeout=START_MS)
+
+
+def look_from_plans(program: Program, qtbot: QtBot) -> None:
+    """Look at plans, which say that a figure is stated, and take the way from there."""
+    program.window.show_page(Page.MODELS)
+    models = program.window.page(Page.MODELS)
+    assert isinstance(models, ModelsView)
+    line = models.candidate_view.stated
+    qtbot.waitUntil(line.isVisible, timeout=START_MS)
+    assert line.text().startswith("1 figure of this PC is stated in the settings")
+    line.settings.click()
+    assert program.window.current_page() is Page.SETTINGS
 
 
 def test_slider_of_the_settings_moves_experts_of_the_running_model(

@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from app.state.machine_figures import MachineFigures
+from app.text.figure_hints import figure_hint
 from app.text.figure_words import FigureWords, age, figure_found, figure_name
 from app.views.machine_card import MachineCard
 from runtime.hardware.figures import figures_of
@@ -86,9 +87,9 @@ def test_figures_are_asked_for_when_they_are_seen_of_the_loaded_models_drive(
     assert (asked.folder, asked.is_fresh) == (FOLDER, False)
     assert shown.card.told() == FigureWords.MEASURING
     shown.answer(ALL)
-    assert shown.card.told() == "/settings/machine.json"
+    assert shown.card.told() == "What you type is kept in /settings/machine.json"
     text = shown.texts("ram.read_gb_per_s")
-    assert "Reading RAM" in text
+    assert "Speed of reading RAM" in text
     assert "29.53 GB/s · measured, 2 threads · 2 hours ago" in text
     assert shown.card.rows["num_physical_cores"].field.text() == "4"
     assert not shown.card.rows["num_physical_cores"].reset.isHidden()
@@ -144,7 +145,7 @@ def test_what_is_no_number_is_refused_with_a_sentence_and_stays_to_be_mended(
     shown.type("ram.read_gb_per_s", "fast")
     assert shown.client.count(StateFigure) == 0
     text = shown.texts("ram.read_gb_per_s")
-    assert "Reading RAM is fast, but a number is needed. Change it and try again." in text
+    assert "Speed of reading RAM is fast, but a number is needed. Change it and try again." in text
     assert shown.card.rows["ram.read_gb_per_s"].field.text() == "fast"
     assert "but a number" not in shown.texts("ram.limit_gib")
 
@@ -180,14 +181,14 @@ def test_what_the_runtime_refuses_is_told_at_its_figure(shown: Shown) -> None:
         code=ErrorCode.SETTING_INVALID,
         severity=Severity.REQUEST,
         parameters={
-            "name": "num_physical_cores of the machine profile",
+            "name": "num_physical_cores",
             "found": "1.5",
             "expected": "a whole number above 0",
         },
     )
     request_id = shown.client.last(StateFigure).request_id
     shown.client.answer(CommandFailed(request_id=request_id, error=error))
-    assert "setting Cores that compute is 1.5, but a whole number above 0" in shown.texts(
+    assert "setting Processor cores that compute is 1.5, but a whole number above 0" in shown.texts(
         "num_physical_cores"
     )
     shown.type("num_physical_cores", "2")
@@ -204,7 +205,10 @@ def test_measure_again_forgets_and_says_so_while_it_takes(shown: Shown) -> None:
     error = ErrorReport(code=ErrorCode.INTERNAL, severity=Severity.RUNTIME)
     shown.client.answer(CommandFailed(request_id=request_id, error=error))
     assert shown.card.again.isEnabled()
-    assert shown.card.told() not in (FigureWords.MEASURING, "/settings/machine.json")
+    assert shown.card.told() not in (
+        FigureWords.MEASURING,
+        f"{FigureWords.KEPT_IN} /settings/machine.json",
+    )
 
 
 def test_profile_of_this_run_cannot_be_changed(shown: Shown) -> None:
@@ -256,6 +260,8 @@ def test_every_figure_has_a_name_and_says_what_was_found() -> None:
     assert figure_name("something else") == "something else"
     assert figure_found(LIMIT) == FigureWords.NO_LIMIT
     assert figure_found(CARD) == FigureWords.NOT_FOUND
+    unread = Figure(name="drive.read_gb_per_s", unit=FigureUnit.GB_PER_S)
+    assert figure_found(unread) == FigureWords.NOT_MEASURED
     assert plain(figure_found(CORES)) == "6 · system"
     large = Figure(name=CARD.name, unit=CARD.unit, found=Measured(value=14901.2, method="system"))
     assert plain(figure_found(large)) == "14901 GiB · system"
@@ -278,6 +284,29 @@ def test_every_figure_has_a_name_and_says_what_was_found() -> None:
     assert ages == ["just now", "1 minute ago", "2 hours ago", "2 days ago"]
 
 
-def test_every_figure_that_the_runtime_tells_has_words() -> None:
+def test_every_figure_that_the_runtime_tells_has_words_and_a_hint_with_what_holds_without_it() -> (
+    None
+):
     for figure in figures_of(machine_with_device(), {}):
         assert figure_name(figure.name) != figure.name
+        hint = figure_hint(figure.name)
+        assert "Empty: " in hint, figure.name
+        assert "for example" in hint or "type avx512" in hint, figure.name
+    assert figure_hint("something else") == figure_hint("cards[cuda:0].colour") == ""
+
+
+def test_hints_are_said_and_shown_where_a_name_is_not_enough(
+    stage: MonitorStage, qtbot: QtBot
+) -> None:
+    shown = Shown(stage, qtbot)
+    watts = Figure(name="rest_watts", unit=FigureUnit.WATT)
+    shown.answer([READ, watts])
+    row = shown.card.rows["rest_watts"]
+    assert "Power of all but processor, memory and graphics card" in shown.texts("rest_watts")
+    assert "Mainboard, fans, drives and what the power supply loses" in shown.texts("rest_watts")
+    assert "for example 30" in row.field.toolTip()
+    assert row.field.accessibleDescription().endswith(row.field.toolTip())
+    reading = shown.card.rows["ram.read_gb_per_s"].field
+    assert "Experts in RAM answer no faster" not in shown.texts("ram.read_gb_per_s")
+    assert "Experts in RAM answer no faster" in reading.toolTip()
+    assert "29.53" in reading.accessibleDescription()

@@ -345,6 +345,37 @@ def test_chat_with_budgets_loads_under_both(model: str, vram_gib: int, capsys: C
     assert (answer["device"] == "simulated:0") is bool(vram_gib)
 
 
+def test_plan_names_stated_figures_and_what_was_found_instead(
+    tmp_path: Path, tmp_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setenv("LARDER_MACHINE", "")
+    path = str(write_mixed(tmp_path / "m.gguf", q4_k_m))
+    assert main(["plan", path]) == 0
+    assert "stated in" not in capsys.readouterr().out
+    place = tmp_home / "settings" / "machine.json"
+    place.parent.mkdir(parents=True)
+    place.write_text(
+        '{"ram": {"read_gb_per_s": 40}, "drive": {"num_readers": 2, "total_gib": 2000},'
+        ' "instruction_set": "portable"}'
+    )
+    assert main(["plan", path]) == 0
+    text = capsys.readouterr().out
+    (head, *rows) = text[text.index("stated in") :].splitlines()
+    assert head == f"stated in {place}, and counted with in place of what was found"
+    ram, total, readers, instructions = (" ".join(row.split()) for row in rows)
+    assert ram.startswith("ram.read_gb_per_s 40 GB/s found: ")
+    assert total.startswith("drive.total_gib 2000 GiB found: ")
+    assert total.endswith("(file system)")
+    assert readers == "drive.num_readers 2 found: nothing"
+    assert instructions.startswith("instruction_set portable found: ")
+    monkeypatch.setenv("LARDER_MACHINE", "")
+    assert main(["plan", path, "--json"]) == 0
+    stated = json.loads(capsys.readouterr().out)["stated"]
+    assert stated["file"] == str(place)
+    first = stated["figures"][0]
+    assert (first["name"], first["stated"]) == ("ram.read_gb_per_s", 40)
+
+
 def test_broken_figures_of_the_settings_are_told_with_their_file(
     model: str, tmp_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

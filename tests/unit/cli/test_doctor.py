@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from runtime.cli.__main__ import main
-from runtime.cli.machine import age_text, device_rows
+from runtime.cli.machine import device_rows
+from runtime.cli.screen import age_text
 from runtime.hardware.cards import SeenCard, cards_path, keep_cards
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.hardware.rates import RateCache, link_back_key, link_key

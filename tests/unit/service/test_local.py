@@ -14,6 +14,7 @@ from runtime.engine.script import Script
 from runtime.errors import LarderError
 from runtime.hardware.power import EnergyMeter
 from runtime.hardware.profile import MACHINE_VARIABLE
+from runtime.hardware.rates import RateCache
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.hub import HubOutlook, HubSketch
 from runtime.protocol.machine import DeviceReport, MachineReport, Measured
@@ -21,6 +22,7 @@ from runtime.protocol.messages import PrepareModel, PreparePhase
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.values import Budgets, HitsBasis, WeightFormat
 from runtime.service import local_planning
+from runtime.service.drive_rates import rate_key, read_size
 from runtime.service.local_planning import LocalPlanning, own_ram_bytes, with_held
 from runtime.service.local_preparing import LocalPreparer
 from runtime.service.prepare_child import ChildPreparer
@@ -298,6 +300,37 @@ def test_planning_states_figures_that_count_in_plans_and_takes_them_back(
     assert planning.plan(str(house.model), Budgets(), 0).recommended is None
     planning.state_figure("ram.total_gib", None)
     assert planning.plan(str(house.model), Budgets(), 0).recommended is not None
+
+
+def test_plans_name_the_figures_that_are_stated_and_what_was_found_instead(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MACHINE_VARIABLE, "")
+    planning = house.planning
+    assert planning.plan(str(house.model), Budgets(), 0).stated is None
+    planning.state_figure("drive.read_gb_per_s", 4.5)
+    planning.state_figure("energy_sources", "none")
+    key = rate_key(
+        str(house.model), read_size(house.planning.inspect(str(house.model)).expert_bytes)
+    )
+    assert key is not None
+    RateCache(planning._rates_path).record(key, 3e9, "uncached reads")
+    stated = planning.plan(str(house.model), Budgets(), 0).stated
+    assert stated is not None
+    assert (Path(stated.file).name, stated.is_fixed) == ("machine.json", False)
+    drive, sources = stated.figures
+    assert (drive.name, drive.stated) == ("drive.read_gb_per_s", 4.5)
+    assert drive.found is not None
+    assert (drive.found.value, drive.found.method) == (3.0, "uncached reads")
+    assert (sources.name, sources.stated_text) == ("energy_sources", "none")
+    named = tmp_path / "mine.json"
+    named.write_text('{"devices": [{"total_gib": 1}]}')
+    monkeypatch.setenv(MACHINE_VARIABLE, str(named))
+    assert planning.plan(str(house.model), Budgets(), 0).stated is None, "a card is no figure"
+    named.write_text('{"num_threads": 1}')
+    stated = planning.plan(str(house.model), Budgets(), 0).stated
+    assert stated is not None
+    assert stated.is_fixed
 
 
 @pytest.mark.parametrize("text", ['{"ram": 5}', '{"cards": [5]}', '{"cards": 5}', '{"drive": []}'])
