@@ -334,7 +334,7 @@ def test_load_profile_file_that_cannot_be_used_is_named_with_the_place_in_it(
     assert str(told["found"]).startswith(found)
     text = sentence(report_of(caught.value))
     assert text.startswith(f"{path}, which states figures of this PC, cannot be used: at {place}, ")
-    assert "take it away" in text
+    assert "take the file away" in text
 
 
 def test_profile_states_other_figures_of_a_card_that_is_there(
