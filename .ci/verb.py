@@ -16,6 +16,9 @@ import torch_build
 from console import ROOT, CommandError, say
 
 _KINDS = {"win32": "windows", "darwin": "macos"}
+_STARTS_MANY = ("check", "test", "deep")
+_KEEPS_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+"""Where it is set, each of hundreds of programs compiles all that it imports, torch as well."""
 
 
 def _setup() -> int:
@@ -86,6 +89,8 @@ VERBS: dict[str, Callable[[], int]] = {
 def main(arguments: list[str]) -> int:
     """Run one verb; what goes wrong is one sentence on the error stream."""
     verb = arguments[0] if arguments else "run"
+    if verb in _STARTS_MANY:
+        os.environ.pop(_KEEPS_NO_BYTECODE, None)
     try:
         if verb.startswith("bench-"):
             return _bench(verb.removeprefix("bench-"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -58,6 +59,16 @@ def test_installer_is_made_after_set_up_which_builds_the_demo_model(
     monkeypatch.setattr("sys.argv", ["verb.py", "installer", "linux"])
     assert verb.main(["installer"]) == 0
     assert taken == ["set-up", "-m installers linux --torch-source "]
+
+
+@pytest.mark.parametrize(("name", "is_kept"), [("test", False), ("check", False), ("run", True)])
+def test_bytecode_is_kept_where_many_programs_start_whatever_the_machine_says(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch, name: str, *, is_kept: bool
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert verb.main([name]) == 0
+    assert taken
+    assert ("PYTHONDONTWRITEBYTECODE" in os.environ) is is_kept
 
 
 def test_make_knows_every_verb_and_begins_with_run() -> None:
