@@ -74,6 +74,8 @@ class FakeHub:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # Headers and body are sent apart: the body would wait for the answer to the headers.
+            disable_nagle_algorithm = True
 
             def do_GET(self) -> None:
                 hub.answer(self)
