@@ -7,6 +7,7 @@ import pytest
 from runtime.kernels.base import Kernels
 from runtime.kernels.reference import ReferenceKernels
 from tests.support.kernel_inputs import native_kernels, usable_instruction_sets
+from tests.support.measured_pc import kept_rates, measured_before  # noqa: F401
 
 
 @pytest.fixture(params=["reference", *usable_instruction_sets()])

@@ -20,6 +20,8 @@ from tests.support.card_profile import CARD, write_card_profile
 from tests.support.engine_runs import GREEDY, user
 from tests.support.runtime_process import RuntimeProcess, running_runtime
 
+pytestmark = pytest.mark.usefixtures("measured_before")
+
 NUM_ANSWERS = 4
 EVERY_TOKENS = 8
 """During an answer the budgets change this often."""

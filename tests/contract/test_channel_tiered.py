@@ -35,6 +35,8 @@ from tests.support.checkpoint_folders import write_checkpoint
 from tests.support.engine_runs import user
 from tests.support.runtime_process import ROOT, TIMEOUT_S, RuntimeProcess, running_runtime
 
+pytestmark = pytest.mark.usefixtures("measured_before")
+
 
 @pytest.fixture
 def runtime(tmp_path: Path) -> Iterator[RuntimeProcess]:

@@ -10,6 +10,8 @@ from tokenizers import Tokenizer
 from runtime.spec.tensors import PAGE_BYTES
 from tests.support.larderctl import larderctl
 
+pytestmark = pytest.mark.usefixtures("measured_before")
+
 GIB = 2**30
 NUM_TOKENS = 24
 CONTEXT_TOKENS = 1024

@@ -22,6 +22,8 @@ from tests.support.level_folders import AWQ, published_matrices, write_levels
 from tests.support.packed_folders import write_packed
 from tests.support.runtime_process import running_runtime
 
+pytestmark = pytest.mark.usefixtures("measured_before")
+
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:

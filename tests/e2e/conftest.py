@@ -13,6 +13,7 @@ from app.main import StartOptions
 from app.state.stages import Stage
 from runtime.protocol.chat import SamplingSettings
 from tests.gui.conftest import _nothing_left_behind  # noqa: F401
+from tests.support.measured_pc import kept_rates, measured_before  # noqa: F401
 from tests.support.own_screen import SCREEN_VARIABLE, own_screen
 from tests.support.window import WindowDriver
 

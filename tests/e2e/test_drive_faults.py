@@ -30,6 +30,8 @@ from tests.support.private_files import open_to_others
 from tests.support.tiers_on_screen import open_monitor
 from tests.support.window import ANSWER_MS, WindowDriver
 
+pytestmark = pytest.mark.usefixtures("measured_before")
+
 IS_DEEP = os.environ.get("LARDER_TEST_PROFILE") == "deep"
 STALL_S = 30.0 if IS_DEEP else 7.0
 """In the gate until a stall is told for certain: the watch looks each 1.25 s from 5 s on."""

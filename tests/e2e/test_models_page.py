@@ -19,6 +19,8 @@ from app.views.rail import Page
 from runtime.protocol.errors import ErrorCode, ErrorReport
 from tests.support.window import START_MS, WindowDriver
 
+pytestmark = pytest.mark.usefixtures("measured_before")
+
 QUESTION = "What is the capital of France?"
 
 

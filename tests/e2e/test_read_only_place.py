@@ -21,7 +21,10 @@ from runtime.protocol.plan import PlanKind
 from tests.support.read_only import make_unwritable, where_unwritable
 from tests.support.window import START_MS, WindowDriver
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders are closed POSIX's way")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="folders are closed POSIX's way"),
+    pytest.mark.usefixtures("measured_before"),
+]
 
 
 @pytest.fixture(name="window")

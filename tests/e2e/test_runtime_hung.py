@@ -17,6 +17,8 @@ from tests.support.loop_gaps import LoopGaps
 from tests.support.runtime_process import wait_until_gone
 from tests.support.window import ANSWER_MS, WindowDriver
 
+pytestmark = pytest.mark.usefixtures("measured_before")
+
 MAX_GAP_S = 3.0
 GONE_S = 10.0
 Record = Callable[[str, object], None]

@@ -38,6 +38,8 @@ from tests.support.tiers_on_screen import (
 )
 from tests.support.window import ANSWER_MS, START_MS, WindowDriver
 
+pytestmark = pytest.mark.usefixtures("measured_before")
+
 QUESTION = "What is the capital of France?"
 STORY = "Write a long story about a cook and a cellar."
 MAX_TOKENS = 60

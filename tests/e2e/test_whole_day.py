@@ -31,6 +31,8 @@ from tests.support.menus import act
 from tests.support.presses import press, rows_of
 from tests.support.window import ANSWER_MS, START_MS, WindowDriver
 
+pytestmark = pytest.mark.usefixtures("measured_before")
+
 MODEL = "maker/tiny-moe"
 SHARD = "model-00002-of-00002.safetensors"
 

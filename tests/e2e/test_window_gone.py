@@ -14,6 +14,8 @@ from tests.support.padded_checkpoint import write_padded_checkpoint
 from tests.support.runtime_process import is_alive, wait_until_gone
 from tests.support.window_process import WindowProcess, running_window
 
+pytestmark = pytest.mark.usefixtures("measured_before")
+
 IS_DEEP = os.environ.get("LARDER_TEST_PROFILE") == "deep"
 LEAVE_S = 5.0
 """The promise: the worker and its memory are gone within this time."""
