@@ -32,6 +32,8 @@ STARTED = "LARDER_GATE_STARTED"
 """Set by .ci/run: when the whole gate began, in seconds of the calendar."""
 OFFSCREEN = {"QT_QPA_PLATFORM": "offscreen"}
 _FULL = ("--cov-fail-under=100",)
+UNCOUNTED = "LARDER_TEST_UNCOUNTED"
+"""Tells tests/conftest.py in which of their files no line is counted."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class Job:
     patterns: tuple[str, ...]
     env: dict[str, str] = field(default_factory=dict)
     covered: tuple[str, ...] = ()
+    # Tests that are about something else than what is covered: there counting lines, which takes
+    # up to as long again, is left out.
+    uncounted: tuple[str, ...] = ()
     # Processes, windows and a display server take part: a failed test gets a second try, which is
     # told (docs/decisions/0081).
     num_second_tries: int = 0
@@ -97,6 +102,7 @@ JOBS: tuple[Job, ...] = (
         (*_PURE_UNITS, "tests/protocol/*", "tests/hostile/*", "tests/golden/*"),
         covered=("runtime.plan", "runtime.policy", "runtime.store.coalesce", "runtime.protocol",
                  "runtime.inspect"),
+        uncounted=_units("cli", "tokenizer", "hub", "hardware"),
         num_workers=2,
     ),
     # Real traces are long: they are replayed where no line is counted.
@@ -112,6 +118,10 @@ JOBS: tuple[Job, ...] = (
         ("tests/gui/*", *_WINDOW_UNITS),
         env=OFFSCREEN,
         covered=("app.state", "app.graphs.series"),
+        uncounted=("tests/unit/views/*", "tests/gui/formulas/*", "tests/gui/text/*",
+                   "tests/gui/link/*", "tests/gui/start/*",
+                   "tests/gui/views/test_messages.py", "tests/gui/views/test_monitor_view.py",
+                   "tests/gui/views/test_strip_and_cards.py", "tests/gui/views/test_composer.py"),
         num_second_tries=1,
         num_workers=2,
     ),
@@ -233,6 +243,7 @@ def run_job(job: Job, *, profile: str = "ci", options: tuple[str, ...] = ()) -> 
     command += [*_coverage(job), *options, *(str(path.relative_to(ROOT)) for path in files)]
     env = {**job.env, "LARDER_TEST_PROFILE": profile, "LARDER_TEST_JOB": job.name}
     env["COVERAGE_FILE"] = str(RESULTS / f"{job.name}.coverage")
+    env[UNCOUNTED] = os.pathsep.join(job.uncounted)
     env |= linux_packages.pip_settings() if job.makes_packages else {}
     say(f"job {job.name}: {len(files)} files in {job.environment.folder}")
     started_s = time.monotonic()

@@ -8,11 +8,13 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import coverage
 import hypothesis
 import pytest
 
@@ -28,6 +30,9 @@ _HOME_FOLDERS = {
 }
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
 _ENGLISH = {"LC_ALL": "C.UTF-8", "LANGUAGE": ""}
+
+_UNCOUNTED = tuple(filter(None, os.environ.get("LARDER_TEST_UNCOUNTED", "").split(os.pathsep)))
+"""Patterns of files with tests during which no line is counted."""
 
 hypothesis.settings.register_profile("ci", derandomize=True, deadline=None, database=None)
 hypothesis.settings.register_profile("deep", max_examples=2000, deadline=None, database=None)
@@ -60,6 +65,27 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Leave out counting lines where the job says that a test is about something else.
+
+    pytest-cov's own mark goes on leaving it out after a test that was skipped.
+    """
+    counting = coverage.Coverage.current() if is_uncounted(item.path) else None
+    if counting is None:
+        return (yield)
+    counting.stop()
+    try:
+        return (yield)
+    finally:
+        counting.start()
+
+
+def is_uncounted(path: Path, patterns: tuple[str, ...] = _UNCOUNTED) -> bool:
+    """Whether a file of tests is one of those during which no line is counted."""
+    return any(fnmatch(path.as_posix(), f"{ROOT.as_posix()}/{pattern}") for pattern in patterns)
 
 
 @pytest.fixture

@@ -76,6 +76,31 @@ def test_log_below_warning_is_nobodys_business() -> None:
     assert logger.isEnabledFor(logging.WARNING)
 
 
+def test_lines_are_counted_in_all_tests_but_those_that_a_job_leaves_out(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile(
+        counted_module="def one(number):\n    return number + 1\n\ndef two():\n    return 2\n",
+        test_apart="import counted_module, pytest\n\n"
+        "def test_it():\n    assert counted_module.one(1) == 2\n\n"
+        "def test_left_out():\n    pytest.skip('not here')\n",
+    )
+    # The copied conftest takes the folder above its own for the root.
+    copy = CONFTEST.read_text(encoding="utf-8")
+    root = "ROOT = Path(__file__).resolve().parent.parent"
+    assert root in copy
+    pytester.makeini(_INI)
+    pytester.makeconftest(copy.replace(root, "ROOT = Path(__file__).resolve().parent"))
+    monkeypatch.setenv("LARDER_TEST_UNCOUNTED", "test_apart.py")
+    text = "import counted_module\n\ndef test_two():\n    assert counted_module.two() == 2\n"
+    pytester.makepyfile(test_counted=text)
+    result = pytester.runpytest_subprocess(
+        "-p", "no:cacheprovider", "--cov=counted_module", "--cov-report=term-missing"
+    )
+    result.assert_outcomes(passed=2, skipped=1)
+    result.stdout.re_match_lines([r"counted_module\.py +4 +1 +75% +2$"])
+
+
 def test_widget_thread_or_process_left_behind_fails_its_test(pytester: pytest.Pytester) -> None:
     result = _run(
         pytester,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import environments
 import jobs
+from console import ROOT
 
 
 def test_every_test_file_belongs_to_a_job() -> None:
@@ -113,6 +115,19 @@ def test_only_jobs_with_windows_try_a_failed_test_again() -> None:
 )
 def test_closing_line_is_the_one_that_runners_print(outcome: jobs.Outcome, line: str) -> None:
     assert outcome.line() == line
+
+
+def test_lines_are_left_uncounted_only_in_tests_of_other_packages_than_the_covered() -> None:
+    for job in jobs.JOBS:
+        names = [path.relative_to(ROOT).as_posix() for path in job.files()]
+        for pattern in job.uncounted:
+            assert fnmatch.filter(names, pattern) or pattern.endswith(".py"), pattern
+        folders = {f"/{name.split('.')[1]}/" for name in job.covered}
+        left_out = [
+            name for name in names if any(fnmatch.fnmatch(name, each) for each in job.uncounted)
+        ]
+        assert bool(left_out) is bool(job.covered)
+        assert not [name for name in left_out if any(folder in name for folder in folders)]
 
 
 def test_reduced_environments_do_not_ask_for_what_they_must_not_have() -> None:
