@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import contracts
-import environments
 import jobs
 import side_effects
 import tree
-from console import ROOT, CommandError, output_of, say
+from console import ROOT, output_of, say
 
 _CODE = ("app", "runtime", "resources", "installers", ".ci", "tests", "benchmarks")
 _PACKAGES = ("app", "runtime", "resources", "installers", "tests")
@@ -71,27 +69,12 @@ def _steps(files: list[Path]) -> dict[str, Callable[[], list[str]]]:
     }
 
 
-def _environments_of_jobs() -> None:
-    """Make what the tests need while the types are checked: most of it waits for the disk.
-
-    Where that fails, the tests say so when they make it themselves.
-    """
-    for environment in dict.fromkeys(job.environment for job in jobs.JOBS):
-        try:
-            environments.prepare(environment)
-        except CommandError as error:
-            say(f"{environment.folder} is not ready yet: {error}")
-
-
 def main(arguments: list[str]) -> int:
     """Run everything; the status is 1 where a check has complaints."""
     if "--fix" in arguments:
         left = [*lint(fix=True), *layout(fix=True)]
         print("\n".join(left))
         return 1 if left else 0
-    meanwhile = threading.Thread(target=_environments_of_jobs)
-    if os.environ.get(jobs.STARTED):
-        meanwhile.start()
     failed = []
     for name, step in _steps(tree.tracked_files()).items():
         started_s = time.monotonic()
@@ -101,8 +84,6 @@ def main(arguments: list[str]) -> int:
         if complaints:
             failed.append(name)
             print("\n".join(f"  {line}" for line in complaints), flush=True)
-    if meanwhile.ident is not None:
-        meanwhile.join()
     say(f"check failed: {', '.join(failed)}" if failed else "check passed")
     return 1 if failed else 0
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import threading
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ _COMPILE = (
 )
 BUILD_LOG = ROOT / "build" / "native-build.log"
 _BUILD_BACKEND = ("scikit-build-core",)
+_SYSTEM = threading.Lock()
+"""Held by who may install packages of the system, or compiles what all environments have."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +99,15 @@ def native_sources() -> list[Path]:
 
 
 def prepare(environment: Environment) -> bool:
-    """Make the environment or bring it up to date; False where nothing had to be done."""
+    """Make the environment or bring it up to date; False where nothing had to be done.
+
+    Two may be made at the same time.
+    """
     changed = _packages(environment)
-    changed |= _larder_itself(environment)
-    return changed
+    if environment.has_native:
+        with _SYSTEM:
+            return _larder_itself(environment) or changed
+    return _larder_itself(environment) or changed
 
 
 def _packages(environment: Environment) -> bool:
@@ -113,7 +121,8 @@ def _packages(environment: Environment) -> bool:
     if environment.executable.exists() and stamps.is_current(stamp, value):
         return False
     if not environment.executable.exists() or version_of(environment.executable) != version:
-        _create(environment, base)
+        with _SYSTEM:
+            _create(environment, base)
     python = environment.executable
     # Most modules of the packages are never imported: Python makes bytecode of those that are.
     pip: list[str | Path] = [python, "-m", "pip", "install", "-qq", "--no-compile"]
@@ -157,8 +166,9 @@ def _larder_itself(environment: Environment) -> bool:
         return False
     with timed(f"installing larder into {environment.folder}"):
         status, text = _install_larder(environment, value)
-        BUILD_LOG.parent.mkdir(exist_ok=True)
-        BUILD_LOG.write_text(text, encoding="utf-8")
+        if environment.has_native:
+            BUILD_LOG.parent.mkdir(exist_ok=True)
+            BUILD_LOG.write_text(text, encoding="utf-8")
     if status != 0:
         print(text[-3000:])
         raise CommandError("Larder could not be installed into its own environment (see above)")

@@ -9,7 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import ahead
 import environments
+import jobs
 import setup
 import start
 import torch_build
@@ -39,6 +41,16 @@ def _test() -> int:
     """Every test job."""
     setup.everything()
     return _within("jobs.py", *sys.argv[2:])
+
+
+def _check() -> int:
+    """Every check of the source; in a run of checks and tests, what the tests need beside it."""
+    if not os.environ.get(jobs.STARTED):
+        return _within("check.py")
+    with ahead.made_meanwhile() as has_full_environment:
+        environments.prepare(environments.FULL)
+        has_full_environment()
+        return _within("check.py")
 
 
 def _installer() -> int:
@@ -77,7 +89,7 @@ VERBS: dict[str, Callable[[], int]] = {
     "run": start.main,
     "setup": _setup,
     "test": _test,
-    "check": lambda: _within("check.py"),
+    "check": _check,
     "fix": lambda: _within("check.py", "--fix"),
     "lab": lambda: _bench("lab"),
     "deep": lambda: _within("deep.py"),

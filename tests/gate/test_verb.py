@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import ahead
 import environments
 import interpreters
+import jobs
 import setup
 import start
 import torch_build
@@ -35,6 +37,7 @@ def _taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(setup, "everything", set_up)
     monkeypatch.setattr(environments, "prepare", lambda _which: False)
+    monkeypatch.delenv(jobs.STARTED, raising=False)
     monkeypatch.setattr(subprocess, "call", call)
     monkeypatch.setattr(start, "hand_over", call)
     monkeypatch.setattr(start, "has_display", lambda: True)
@@ -69,6 +72,16 @@ def test_bytecode_is_kept_where_many_programs_start_whatever_the_machine_says(
     assert verb.main([name]) == 0
     assert taken
     assert ("PYTHONDONTWRITEBYTECODE" in os.environ) is is_kept
+
+
+def test_check_in_a_run_of_everything_makes_what_the_tests_need_beside_it(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(jobs.STARTED, "1")
+    monkeypatch.setattr(ahead, "make_environments", lambda: taken.append("environments"))
+    monkeypatch.setattr(ahead, "make_rest", lambda: taken.append("the rest"))
+    assert verb.main(["check"]) == 0
+    assert sorted(taken) == ["check.py", "environments", "the rest"]
 
 
 def test_make_knows_every_verb_and_begins_with_run() -> None:
