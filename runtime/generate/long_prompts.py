@@ -29,10 +29,11 @@ MIN_SAVED_SHARE = 0.25
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Loan:
-    """What a prompt takes: so many tokens at once, for which so many slots give way."""
+    """What a prompt takes: so many tokens at once, for which some slots give way."""
 
     chunk_tokens: int
-    num_slots: int
+    slots_per_layer: tuple[int, ...]
+    """Meanwhile; those that there are where the larger work has room beside them."""
 
 
 @contextlib.contextmanager
@@ -45,9 +46,9 @@ def room_for_prompt(parts: LoadedParts, num_tokens: int) -> Iterator[None]:
     try:
         if loan is not None:
             before = parts.experts.slots_per_layer
-            fewer = even_slots(sum(before) - loan.num_slots, len(before))
-            parts.experts.resize(fewer, parts.ledger.limit_bytes)
-            parts.slots_before_loan = before
+            if loan.slots_per_layer != before:
+                parts.experts.resize(loan.slots_per_layer, parts.ledger.limit_bytes)
+                parts.slots_before_loan = before
             parts.home.widen(loan.chunk_tokens)
         yield
     finally:
@@ -88,14 +89,15 @@ def loan_for(parts: LoadedParts, num_tokens: int) -> Loan | None:
     num_chunks = -(-num_tokens // prefill_chunk_tokens(spec, context_tokens, room_bytes, most))
     chunk_tokens = -(-num_tokens // num_chunks)
     more_bytes = work_bytes(spec, context_tokens, chunk_tokens) - held_bytes - free_bytes
-    num_slots = 0
+    kept = slots
     if more_bytes > 0:
-        kept_bytes = experts_bytes - more_bytes
-        num_slots = max(0, num_here - ram_slots_within(spec, experts.records, kept_bytes))
+        num_kept = ram_slots_within(spec, experts.records, experts_bytes - more_bytes)
+        kept = tuple(even_slots(min(num_here, num_kept), len(slots)))
+    num_slots = num_here - sum(kept)
     num_absent = num_all - num_here
     usual_reads = -(-num_tokens // usual) * num_absent
     # Who gives way is read for each chunk, and once more afterwards.
     num_reads = num_chunks * (num_absent + num_slots) + num_slots
     if num_reads > (1 - MIN_SAVED_SHARE) * usual_reads:
         return None
-    return Loan(chunk_tokens, num_slots)
+    return Loan(chunk_tokens, kept)

@@ -13,6 +13,7 @@ from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.protocol.chat import SamplingSettings
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart
+from runtime.spec.ram_slots import even_slots
 from tests.support.engine_runs import CancelAtCheck, answer, user
 from tests.support.hand_made_plans import device_plan, exact_plan
 from tests.unit.generate.conftest import OpenEngine
@@ -70,12 +71,12 @@ def test_experts_give_way_while_a_prompt_is_computed(
     loan = loan_for(parts, 64)
     assert loan is not None
     assert loan.chunk_tokens > CHUNK_TOKENS
-    assert loan.num_slots > 0
+    assert sum(loan.slots_per_layer) < before[1]
     with room_for_prompt(parts, 64):
         held, num_slots, chunk_tokens = state_of(engine)
         assert held[MemoryPart.WORK] > before[0][MemoryPart.WORK]
         assert held[MemoryPart.EXPERTS] < before[0][MemoryPart.EXPERTS]
-        assert (num_slots, chunk_tokens) == (before[1] - loan.num_slots, loan.chunk_tokens)
+        assert (num_slots, chunk_tokens) == (sum(loan.slots_per_layer), loan.chunk_tokens)
     assert state_of(engine) == before
 
 
@@ -129,7 +130,9 @@ def test_slots_that_do_not_come_back_are_told_and_the_answer_goes_on(
 ) -> None:
     engine = open_engine(exact_plan(qwen2_folder, NUM_SLOTS, chunk_tokens=CHUNK_TOKENS))
     parts, (held, num_slots, _) = parts_of(engine), state_of(engine)
-    monkeypatch.setattr("runtime.generate.long_prompts.loan_for", lambda *_: Loan(CHUNK_TOKENS, 2))
+    fewer = tuple(even_slots(num_slots - 2, len(parts.experts.slots_per_layer)))
+    loan = Loan(CHUNK_TOKENS, fewer)
+    monkeypatch.setattr("runtime.generate.long_prompts.loan_for", lambda *_: loan)
     whole = parts.experts.resize
 
     def refuse(slots: list[int], limit_bytes: int) -> None:

@@ -16,7 +16,7 @@ from runtime.plan.planner import plan_model
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.plan import MemoryPart, PlacementPlan
 from runtime.protocol.values import Budgets, WeightFormat
-from runtime.spec.footprint import policy_bytes, staging_slots
+from runtime.spec.footprint import policy_bytes, staging_slots, work_bytes
 from runtime.spec.ram_slots import Records, ram_experts_bytes, ram_slots_within
 from tests.support.hand_made_plans import device_plan, exact_plan
 from tests.support.loaded_logits import loaded_logits
@@ -143,6 +143,31 @@ def test_slots_of_every_size_give_way_to_a_long_prompt_and_come_back(
     assert not parts.slots_before_loan
     assert parts.ledger.by_kind() == before
     assert torch.equal(loaded_logits(parts, IDS), expected)
+
+
+@pytest.mark.parametrize("slots", [(10, 10, 2, 2), (2, 2, 10, 10)])
+def test_slots_that_a_plan_shares_out_unevenly_give_way_within_the_budget_and_come_back(
+    open_engine: OpenEngine, tmp_path: Path, slots: tuple[int, ...]
+) -> None:
+    path = write_mixed(tmp_path / "m.gguf", q4_k_m, num_experts=16)
+    parts = open_engine(exact_plan(path, 6, chunk_tokens=4))._parts
+    assert parts is not None
+    spec, ledger, experts = parts.spec, parts.ledger, parts.experts
+    tokens = parts.kv.context_tokens
+    rest_bytes = ledger.held_bytes - ledger.by_kind()[MemoryPart.EXPERTS]
+    used_bytes = rest_bytes + ram_experts_bytes(spec, experts.records, slots)
+    more_bytes = work_bytes(spec, tokens, 128) - work_bytes(spec, tokens, 4)
+    # With nothing free, and with room for the larger work, where nobody has to give way.
+    for free_bytes in (0, more_bytes):
+        experts.resize(slots, used_bytes + free_bytes)
+        held = ledger.by_kind()
+        with room_for_prompt(parts, 128):
+            is_wider = parts.home.chunk_tokens > 4
+            assert is_wider or (free_bytes == 0 and slots[0] > slots[-1])
+            assert sum(experts.slots_per_layer) <= sum(slots)
+            experts.check()
+        assert ledger.by_kind() == held
+        assert sum(experts.slots_per_layer[:2]) == sum(slots[:2])
 
 
 def test_plan_takes_what_loading_takes_and_no_more_than_the_budget(
