@@ -1,5 +1,6 @@
 """Who is resident in RAM: the decisions of the policies, carried out on the slots."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -198,9 +199,12 @@ class RamResidents:
     def grow(self, slots_per_layer: Sequence[int]) -> None:
         """Have no fewer slots of each class than its layers have; ``shrink`` was called before."""
         is_exact = self.places.is_exact
-        if is_exact and not self.places.num_slots:
-            for layer, expert in every(self._shape):
-                self.places.add(self._sizes.of(layer, expert))
+        if is_exact:
+            # Some may be there, where memory ran out when they were added last.
+            numbers = Counter(self._sizes.of(*each) for each in every(self._shape))
+            for slot_bytes, number in numbers.items():
+                while self.places.num_slots_of(slot_bytes) < number:
+                    self.places.add(slot_bytes)
         for each in self._classes:
             num_slots = each.num_slots(slots_per_layer)
             num_places = self._shape.with_staging(num_slots, len(each.layers))

@@ -1,6 +1,7 @@
 """RAM slots of the size of their layer: right experts, exact bytes, exchange within a size."""
 
 import contextlib
+import mmap
 import threading
 from collections.abc import Callable, Sequence
 
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import LarderError
+from runtime.memory import arena
 from runtime.memory.ledger import Ledger
 from runtime.policy.catalogue import DEFAULT_POLICY, POLICIES
 from runtime.protocol.errors import ErrorCode
@@ -110,6 +112,26 @@ class Bench:
         assert self.ledger.held_bytes == self.ledger.limit_bytes == bytes_of(slots, self.layout_of)
 
 
+class Shortage:
+    """Memory that the system refuses now and then."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._refused: set[int] = set()
+        self._num_asked = 0
+        self._map = arena._map_private
+        patch.setattr(arena, "_map_private", self._answer)
+
+    def refuse_at(self, refused: set[int]) -> None:
+        """Refuse some of the next pieces that are asked for."""
+        self._refused, self._num_asked = refused, 0
+
+    def _answer(self, num_bytes: int) -> mmap.mmap:
+        self._num_asked += 1
+        if self._num_asked - 1 in self._refused:
+            raise OSError("no memory")
+        return self._map(num_bytes)
+
+
 @given(
     first=SLOTS,
     changes=st.lists(
@@ -200,6 +222,58 @@ def test_slots_that_have_no_room_leave_all_sizes_as_they_were(layout_of: LayoutO
     bench.check((2, 2, 2))
     bench.use(4, range(NUM_EXPERTS))
     bench.cache.close()
+
+
+WHOLE = (NUM_EXPERTS,) * 3
+
+
+@pytest.mark.parametrize("layout_of", [by_layer, within_a_layer])
+@pytest.mark.parametrize(("first", "then"), [((2, 3, 4), WHOLE), (WHOLE, (2, 3, 4))])
+def test_memory_that_runs_out_while_slots_come_leaves_all_sizes_as_they_were(
+    monkeypatch: pytest.MonkeyPatch,
+    layout_of: LayoutOf,
+    first: tuple[int, ...],
+    then: tuple[int, ...],
+) -> None:
+    bench = Bench(first, layout_of)
+    taken = Shortage(monkeypatch)
+    num_refused = 0
+    while True:
+        taken.refuse_at({num_refused})
+        try:
+            bench.cache.resize(then, bytes_of(then, layout_of))
+        except LarderError as error:
+            assert error.code is ErrorCode.OUT_OF_MEMORY
+            num_refused += 1
+            bench.check(first)
+            continue
+        break
+    bench.check(then)
+    for layer in LAYERS:
+        bench.use(layer, range(NUM_EXPERTS))
+    # Where no expert has to leave slots of its layer's size, fewer slots take no new memory.
+    assert num_refused or (layout_of is by_layer and first is WHOLE)
+    bench.cache.close()
+
+
+@pytest.mark.parametrize("layout_of", [by_layer, within_a_layer])
+@pytest.mark.parametrize("then", [WHOLE, (2, 3, 4)])
+def test_slots_come_once_there_is_memory_again_whatever_was_there(
+    monkeypatch: pytest.MonkeyPatch, layout_of: LayoutOf, then: tuple[int, ...]
+) -> None:
+    for num_given in range(0, 24, 5):
+        bench = Bench(WHOLE, layout_of)
+        with monkeypatch.context() as patch:
+            Shortage(patch).refuse_at({0, *range(num_given + 1, 99)})
+            fewer = (2, 3, 4)
+            with contextlib.suppress(LarderError):
+                # What was there before does not come back either.
+                bench.cache.resize(fewer, bytes_of(fewer, layout_of))
+        bench.cache.resize(then, bytes_of(then, layout_of))
+        bench.check(then)
+        for layer in LAYERS:
+            bench.use(layer, range(NUM_EXPERTS))
+        bench.cache.close()
 
 
 def test_all_experts_of_layers_of_several_sizes_lie_in_slots_that_stay() -> None:
