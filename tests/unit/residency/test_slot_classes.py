@@ -236,7 +236,7 @@ def test_memory_that_runs_out_while_slots_come_leaves_all_sizes_as_they_were(
     then: tuple[int, ...],
 ) -> None:
     bench = Bench(first, layout_of)
-    shortage, codes = Shortage(monkeypatch), set()
+    shortage, codes = Shortage(monkeypatch), set[ErrorCode]()
     num_refused, is_there = 0, False
     while not is_there:
         shortage.refuse_at({num_refused})
