@@ -1,6 +1,7 @@
 """What every store of weights offers, and what its parts read files with."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
 from runtime.spec.tensors import ExpertId, ExpertLayout, TensorEntry
@@ -77,3 +78,12 @@ class Reads(Protocol):
 
     def read(self, path: str, offset_bytes: int, targets: list[memoryview]) -> None:
         """Fill ``targets`` with what begins at an offset."""
+
+
+class LendingReads(Protocol):
+    """What lends the bytes of files where they came to lie."""
+
+    def lent(
+        self, path: str, offset_bytes: int, num_bytes: int
+    ) -> AbstractContextManager[memoryview]:
+        """Read a range of at most ``MOST_LENT_BYTES`` for as long as the context lasts."""

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from runtime.spec.tensors import PAGE_BYTES
 
 BOUNCE_BYTES = 1024 * 1024
+MOST_LENT_BYTES = BOUNCE_BYTES - 2 * PAGE_BYTES
+"""A range of any place and so many bytes lies in whole pages that a room holds."""
 
 
 class BouncePool:

@@ -17,10 +17,12 @@ from runtime.spec.tensors import (
     expert_layout,
     layout_in,
 )
+from runtime.store.base import HalvedRead
 from runtime.store.coalesce import MAX_GAP_BYTES
 from runtime.store.expert_plan import GAP, ExpertPlan, is_converted, plan_expert
 from runtime.store.files import WeightFiles
-from runtime.store.gguf_rows import gguf_pieces
+from runtime.store.gguf_rows import gguf_pieces, is_repacked, repack_into
+from runtime.store.halves import MIN_HALVED_BYTES, HalvedMatrices
 from runtime.store.levels import level_pieces
 from runtime.store.packed import unpack_published
 from runtime.store.plain import widen
@@ -97,10 +99,7 @@ class CheckpointStore:
     def read_expert(self, expert: ExpertId, target: memoryview) -> None:
         """Fill the parts' places in ``target`` with one expert; what lies between is left alone."""
         target = target.cast("B")
-        plan = self._plans.get(expert)
-        if plan is None:
-            layout = self.layout_of(expert)
-            plan = self._plans[expert] = plan_expert(self._experts[expert], layout)
+        plan = self._plan_of(expert)
         for read in plan.reads:
             places = [
                 self._thrown_away[:num_bytes] if begin == GAP else target[begin : begin + num_bytes]
@@ -114,6 +113,32 @@ class CheckpointStore:
         for entry, place in plan.widened:
             begin = place.offset_bytes
             widen(entry.format, target[begin : begin + place.num_bytes])
+
+    def halved(self, expert: ExpertId, target: memoryview) -> HalvedRead | None:
+        """Return how to fill ``target`` with one expert in halves.
+
+        None for a small one, and where its matrices are not those that the extension puts right.
+        """
+        if self.layout_of(expert).record_bytes < MIN_HALVED_BYTES:
+            return None
+        plan = self._plan_of(expert)
+        if plan.reads or plan.woven or not plan.converted:
+            return None
+        if not all(is_repacked(entry, place.format) for entry, place in plan.converted):
+            return None
+
+        def read_whole() -> None:
+            self.read_expert(expert, target)
+
+        return HalvedMatrices(self._files, plan.converted, target.cast("B"), read_whole)
+
+    def _plan_of(self, expert: ExpertId) -> ExpertPlan:
+        """Return how an expert is read, planned when that is asked first."""
+        plan = self._plans.get(expert)
+        if plan is None:
+            layout = self.layout_of(expert)
+            plan = self._plans[expert] = plan_expert(self._experts[expert], layout)
+        return plan
 
     def _read_woven(
         self, woven: Sequence[tuple[TensorEntry, MatrixLayout]], target: memoryview
@@ -171,6 +196,8 @@ class CheckpointStore:
         self, entry: TensorEntry, weight_format: WeightFormat, target: memoryview
     ) -> None:
         """Fill the beginning of ``target`` with a matrix that is put right on the way."""
+        if repack_into(self._files, entry, weight_format, target):
+            return
         begin = 0
         for piece in self._stripes(entry, weight_format):
             target[begin : begin + piece.nbytes] = piece

@@ -60,11 +60,13 @@ def lies_in_memory(path: str) -> bool:
 def is_paged(offset_bytes: int, targets: Sequence[memoryview]) -> bool:
     """Whether a read can go straight into its targets."""
     return offset_bytes % PAGE_BYTES == 0 and all(
-        target.nbytes % PAGE_BYTES == 0 and _address(target) % PAGE_BYTES == 0 for target in targets
+        target.nbytes % PAGE_BYTES == 0 and address_of(target) % PAGE_BYTES == 0
+        for target in targets
     )
 
 
-def _address(target: memoryview) -> int:
+def address_of(target: memoryview) -> int:
+    """Return where writable bytes lie in memory."""
     return ctypes.addressof(ctypes.c_char.from_buffer(target))
 
 

@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from runtime.errors import LarderError
@@ -100,6 +101,21 @@ class WeightFiles:
                 return
         self._fill(path, file.read, offset_bytes, places)
         file.forget(offset_bytes, sum(place.nbytes for place in places))
+
+    @contextmanager
+    def lent(self, path: str, offset_bytes: int, num_bytes: int) -> Iterator[memoryview]:
+        """Read a range of at most ``MOST_LENT_BYTES`` and lend the bytes where they came to lie.
+
+        Raises as ``read`` does.
+        """
+        begin = offset_bytes // PAGE_BYTES * PAGE_BYTES
+        end = -(-(offset_bytes + num_bytes) // PAGE_BYTES) * PAGE_BYTES
+        if path in self._files:
+            # Of the last page there may be a part only.
+            end = max(min(end, self.size_bytes(path)), offset_bytes + num_bytes)
+        with self._rooms.room() as room:
+            self.read(path, begin, [room[: end - begin]])
+            yield room[offset_bytes - begin : offset_bytes - begin + num_bytes]
 
     def pieces(
         self, path: str, offset_bytes: int, num_bytes: int, room: memoryview

@@ -15,7 +15,9 @@ from runtime.native.loader import load_native
 from runtime.protocol.values import WeightFormat
 from runtime.spec.gguf import EXACT_KINDS, PLAIN, GgufKind, GgufRows, Join
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, TensorEntry, matrix_bytes
-from runtime.store.base import Reads
+from runtime.store.base import LendingReads, Reads
+from runtime.store.bounce import MOST_LENT_BYTES
+from runtime.store.direct import address_of
 from runtime.store.gguf_blocks import Decoded, decode, dequantise
 from runtime.store.not_finite import not_finite
 from runtime.store.plain import Bytes, Floats, bf16_of
@@ -65,6 +67,54 @@ def gguf_pieces(
         if rows.heads:
             stored = _apart(stored, len(stored) * rows.heads // count)
         yield _bytes_of(_converted(entry, rows.kind, stored, weight_format)).data
+
+
+def is_repacked(entry: TensorEntry, weight_format: WeightFormat) -> bool:
+    """Whether the extension puts a whole matrix right by itself, straight from what was read."""
+    rows = entry.gguf
+    return (
+        rows is not None
+        and REPACKED.get(rows.kind) is weight_format
+        and rows.join is None
+        and not rows.heads
+        and len(entry.shape) == len(("rows", "columns"))
+        and rows.kind.row_bytes(entry.shape[1]) * ROW_BLOCK <= MOST_LENT_BYTES
+        and load_native() is not None
+    )
+
+
+def repack_into(
+    files: LendingReads,
+    entry: TensorEntry,
+    weight_format: WeightFormat,
+    target: memoryview,
+    wanted: range | None = None,
+) -> bool:
+    """Fill the beginning of ``target`` with a matrix straight from where it was read.
+
+    With ``wanted`` those rows alone are put in their places; they begin with a multiple of
+    ``ROW_BLOCK``. False, and any bytes in ``target``, for what the extension does not do by itself,
+    or where it finds a scale that is no number.
+    """
+    rows, native = entry.gguf, load_native()
+    if rows is None or native is None or not is_repacked(entry, weight_format):
+        return False
+    count, columns = entry.shape
+    if target.nbytes < matrix_bytes(weight_format, count, columns):
+        raise ValueError(f"{target.nbytes} bytes for {entry.name[:80]}")
+    row_bytes = rows.kind.row_bytes(columns)
+    at_once = MOST_LENT_BYTES // row_bytes // ROW_BLOCK * ROW_BLOCK
+    number, code, begin = rows.kind.value[0], FORMAT_CODES[weight_format], address_of(target)
+    chosen = range(count) if wanted is None else wanted
+    for first in chosen[::at_once]:
+        num_rows = min(at_once, chosen.stop - first)
+        place = begin + matrix_bytes(weight_format, first, columns)
+        offset_bytes = entry.offset_bytes + first * row_bytes
+        with files.lent(entry.file, offset_bytes, num_rows * row_bytes) as stored:
+            is_right = native.repack(number, code, address_of(stored), num_rows, columns, place)
+        if not is_right:
+            return False
+    return True
 
 
 def _apart(rows: Bytes, heads: int) -> Bytes:

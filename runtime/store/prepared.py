@@ -21,10 +21,8 @@ from runtime.spec.tensors import (
 from runtime.store import checksum
 from runtime.store.base import HalvedRead
 from runtime.store.files import WeightFiles
-from runtime.store.halves import HalvedRecord
+from runtime.store.halves import MIN_HALVED_BYTES, HalvedRecord
 
-MIN_HALVED_BYTES = 1 << 20
-"""Records below it are not read in halves: a request costs as much as what it reads."""
 SAMPLE_EVERY = 64
 """Of the later reads of records and matrices, how many pass between two that are checked."""
 

@@ -20,6 +20,8 @@
 
 #include "kernel_activation.h"
 
+#include "kernel_repack.h"
+
 namespace larder {
 
 const KernelTable& LARDER_TABLE() {
@@ -33,6 +35,7 @@ const KernelTable& LARDER_TABLE() {
         exponentials,
         accumulate,
         read_through,
+        repack_rows,
     };
     return kernels;
 }

@@ -33,6 +33,16 @@ inline Bytes load_bytes(const uint8_t* p) {
     return a;
 }
 inline void store_bytes(uint8_t* p, const Bytes& a) { std::memcpy(p, a.lane, sizeof a.lane); }
+// Sixteen bytes of each of eight rows, four by four: those of all rows side by side.
+inline void spread_quads(const uint8_t* rows, int64_t stride, uint8_t* out) {
+    for (int quad = 0; quad < 4; ++quad)
+        for (int r = 0; r < 8; ++r, out += 4) std::memcpy(out, rows + r * stride + quad * 4, 4);
+}
+// Twelve of sixteen bytes of each of eight rows, one by one: those of all rows side by side.
+inline void spread_twelve(const uint8_t* rows, int64_t stride, uint8_t* out) {
+    for (int i = 0; i < 12; ++i)
+        for (int r = 0; r < 8; ++r) *out++ = rows[r * stride + i];
+}
 inline Bytes same_quad(const uint8_t* p) {
     return fill<Bytes>([p](int i) { return p[i % 4]; });
 }

@@ -25,6 +25,43 @@ inline Bytes same_quad(const uint8_t* p) {
     std::memcpy(&four, p, sizeof four);
     return _mm256_set1_epi32(four);
 }
+// Sixteen bytes of each of eight rows, four by four: those of all rows side by side.
+inline void spread_quads(const uint8_t* rows, int64_t stride, uint8_t* out) {
+    Bytes pairs[4];  // of row r below, of row r + 4 above
+    for (int r = 0; r < 4; ++r) {
+        const auto* const low = reinterpret_cast<const __m128i*>(rows + r * stride);
+        const auto* const high = reinterpret_cast<const __m128i*>(rows + (r + 4) * stride);
+        pairs[r] = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(low)),
+                                           _mm_loadu_si128(high), 1);
+    }
+    const Bytes first = _mm256_unpacklo_epi32(pairs[0], pairs[1]);
+    const Bytes second = _mm256_unpackhi_epi32(pairs[0], pairs[1]);
+    const Bytes third = _mm256_unpacklo_epi32(pairs[2], pairs[3]);
+    const Bytes fourth = _mm256_unpackhi_epi32(pairs[2], pairs[3]);
+    store_bytes(out, _mm256_unpacklo_epi64(first, third));
+    store_bytes(out + 32, _mm256_unpackhi_epi64(first, third));
+    store_bytes(out + 64, _mm256_unpacklo_epi64(second, fourth));
+    store_bytes(out + 96, _mm256_unpackhi_epi64(second, fourth));
+}
+// Twelve of sixteen bytes of each of eight rows, one by one: those of all rows side by side.
+inline void spread_twelve(const uint8_t* rows, int64_t stride, uint8_t* out) {
+    __m128i row[8];
+    for (int r = 0; r < 8; ++r)
+        row[r] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows + r * stride));
+    __m128i low[4], high[4];  // of rows r and r + 4 in turn
+    for (int r = 0; r < 4; ++r) {
+        low[r] = _mm_unpacklo_epi8(row[r], row[r + 4]);
+        high[r] = _mm_unpackhi_epi8(row[r], row[r + 4]);
+    }
+    const auto put = [out](int at, __m128i even, __m128i odd) {
+        auto* const place = reinterpret_cast<__m128i*>(out + at);
+        _mm_storeu_si128(place, _mm_unpacklo_epi8(even, odd));
+        _mm_storeu_si128(place + 1, _mm_unpackhi_epi8(even, odd));
+    };
+    put(0, _mm_unpacklo_epi8(low[0], low[2]), _mm_unpacklo_epi8(low[1], low[3]));
+    put(32, _mm_unpackhi_epi8(low[0], low[2]), _mm_unpackhi_epi8(low[1], low[3]));
+    put(64, _mm_unpacklo_epi8(high[0], high[2]), _mm_unpacklo_epi8(high[1], high[3]));
+}
 inline Bytes mix_bytes(Bytes a, Bytes b) { return _mm256_xor_si256(a, b); }
 inline uint8_t first_byte(Bytes a) { return static_cast<uint8_t>(_mm256_extract_epi8(a, 0)); }
 inline Bytes low_nibbles(Bytes pairs) { return _mm256_and_si256(pairs, _mm256_set1_epi8(15)); }

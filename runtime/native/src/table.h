@@ -106,6 +106,10 @@ struct KernelTable {
 
     // Plainly read at least 32 bytes, all of them if they are a multiple of 128.
     uint8_t (*read_through)(const uint8_t* data, int64_t num_bytes);
+
+    // What repack.h says; the bits are the same in all tables.
+    bool (*repack)(int kind, Format format, const uint8_t* stored, int64_t rows, int64_t columns,
+                   uint8_t* out);
 };
 
 const KernelTable& portable_table();

@@ -88,6 +88,23 @@ def test_repacked_bits_are_those_of_the_plain_code(
     assert found == plainly(kind, stored, home)
 
 
+@pytest.mark.parametrize("name", ["portable", "avx2", "avx512"])
+@pytest.mark.parametrize(("kind", "home"), PAIRS)
+def test_every_instruction_set_gives_the_same_bits(
+    kind: GgufKind, home: WeightFormat, name: str
+) -> None:
+    native = load_native()
+    assert native is not None
+    usual = native.instruction_set()
+    if not native.select_instruction_set(name):
+        pytest.skip(f"this processor lacks {name}")
+    try:
+        stored = random_rows(kind, 21, scales_from(0.0001, 0.1), seed=21)
+        assert made(kind, stored, home) == plainly(kind, stored, home)
+    finally:
+        native.select_instruction_set(usual)
+
+
 @pytest.mark.parametrize(
     "scales", [scales_from(0.0005, 0.01) * np.float16(-1)], ids=["below nothing"]
 )
