@@ -27,6 +27,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return 1
     sys.stdout.write(f"\n{msgspec.json.encode(findings).decode()}\n")
+    # Told before drivers are given back, which may hang or crash.
+    sys.stdout.flush()
     return 0
 
 

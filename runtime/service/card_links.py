@@ -9,9 +9,11 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -28,7 +30,10 @@ AGAIN_AFTER_S = 86_400.0
 _GRACE_S = 0.5
 """So much later it is ended, if it could not end itself."""
 _KILL_WAIT_S = 1.0
+_PIPE_WAIT_S = 0.25
 _MAX_LOGGED_CHARACTERS = 2000
+_MAX_OUTPUT_BYTES = 1 << 18
+"""So much of what a child writes last is kept: its answer is far smaller."""
 _ROOT = Path(__file__).resolve().parents[2]
 _COMMAND = (sys.executable, "-P", "-m", "runtime.service.card_child")
 _decoder = msgspec.json.Decoder(CardFindings)
@@ -112,32 +117,57 @@ class CardLinks:
         text = log.decode(errors="replace").strip()
         if text:
             _logger.info("the process said: %s", text[-_MAX_LOGGED_CHARACTERS:])
-        if child.returncode != 0:
+        # Libraries may have printed something before it, and as they end; some crash or hang there.
+        lines = [line for line in output.splitlines() if line.startswith(b"{")]
+        if not lines and child.returncode != 0:
             if time.monotonic() - started_s >= self._limit_s:
                 raise _FailedError(f"no answer in {self._limit_s:g} s")
             told = f"the process ended with status {child.returncode}"
             raise _FailedError(": ".join(filter(None, (told, text.rpartition("\n")[2]))))
-        # Libraries may have printed something before it.
-        line = output.strip().rpartition(b"\n")[2]
         try:
-            return _decoder.decode(line)
+            findings = _decoder.decode(lines[-1] if lines else output)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _FailedError(f"an answer that cannot be read: {error}") from error
+        if any(rate.value <= 0 for rate in findings.rates.values()):
+            raise _FailedError("an answer that cannot be: a rate that is not above 0")
+        return findings
+
+
+class _Tail(threading.Thread):
+    """Reads a pipe to its end and keeps the last of it, however much that is.
+
+    Threads: ``kept`` is for whoever has waited for this one.
+    """
+
+    def __init__(self, pipe: IO[bytes] | None) -> None:
+        super().__init__(name="output of the child that looks at cards", daemon=True)
+        assert pipe is not None, "the child has pipes"
+        self._pipe = pipe
+        self.kept = b""
+
+    def run(self) -> None:
+        """Read until nobody has the other end any more."""
+        with self._pipe as pipe:
+            while chunk := os.read(pipe.fileno(), _MAX_OUTPUT_BYTES):
+                self.kept = (self.kept + chunk)[-_MAX_OUTPUT_BYTES:]
 
 
 def _output_of(child: "subprocess.Popen[bytes]", limit_s: float) -> tuple[bytes, bytes]:
-    """Return what a child wrote until it ended, or until it was ended after so long."""
+    """Return what a child wrote last until it ended, or until it was ended after so long."""
+    output, log = tails = _Tail(child.stdout), _Tail(child.stderr)
+    for tail in tails:
+        tail.start()
     try:
-        return child.communicate(timeout=limit_s)
+        child.wait(limit_s)
     except subprocess.TimeoutExpired:
         child.kill()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        return child.communicate(timeout=_KILL_WAIT_S)
-    # In a driver that does not let it go: the system ends it whenever that can be.
-    for pipe in (child.stdout, child.stderr):
-        if pipe is not None:
-            pipe.close()
-    return b"", b""
+        # In a driver that does not let it go: the system ends it whenever that can be.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_KILL_WAIT_S)
+    for tail in tails:
+        # What the child has started may hold its pipes.
+        tail.join(_PIPE_WAIT_S)
+    return output.kept, log.kept
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:

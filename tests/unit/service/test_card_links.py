@@ -26,6 +26,7 @@ FOUND = json.dumps(
         "problems": {"amd:0": "an error of its own"},
     }
 )
+NO_RATE = json.dumps({"cards": [], "rates": {"link:cuda:0": {"value": 0.0, "method": ""}}})
 LOG = "runtime.service.card_links"
 
 
@@ -76,6 +77,11 @@ def test_what_a_child_finds_is_kept_and_not_asked_for_again(rates_path: Path) ->
         ("import os; os.kill(os.getpid(), 9)", 30.0, "the process ended with status -9"),
         ("print('no JSON')", 30.0, "an answer that cannot be read: "),
         ("", 30.0, "an answer that cannot be read: "),
+        (
+            f"print({NO_RATE!r})",
+            30.0,
+            "an answer that cannot be: a rate",
+        ),
     ],
 )
 @pytest.mark.expects_log(LOG)
@@ -97,6 +103,47 @@ def test_a_child_that_tells_nothing_is_tried_again_after_a_day_or_when_asked(
     assert not first.measure([CARD], {}), "once in the life of a process"
     assert working.measure([CARD], {})
     assert RateCache(rates_path).failure(link_key("cuda:0")) is None
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "import os; os.kill(os.getpid(), 11)",
+        "import time; time.sleep(600)",
+        "print('a library says goodbye')",
+        # What it has started holds its pipes, and ends by itself.
+        "import subprocess, sys; subprocess.Popen([sys.executable, '-c', WAITING])",
+    ],
+)
+def test_what_was_told_counts_however_the_child_ends(
+    rates_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    monkeypatch.setattr(card_links, "_GRACE_S", 0.0)
+    text = f"WAITING = 'import time; time.sleep(1)'\nprint({FOUND!r}, flush=True)\n{end}"
+
+    assert links(rates_path, text, 0.7).measure([CARD], {})
+
+    rate = RateCache(rates_path).rate(link_key("cuda:0"))
+    assert rate is not None
+    assert rate.value == 1e10
+
+
+@pytest.mark.expects_log(LOG)
+def test_of_a_child_that_prints_without_end_only_the_last_is_kept(
+    rates_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(card_links, "_GRACE_S", 0.0)
+    tails: list[card_links._Tail] = []
+    plain_start = card_links._Tail.start
+
+    def start(tail: card_links._Tail) -> None:
+        tails.append(tail)
+        plain_start(tail)
+
+    monkeypatch.setattr(card_links._Tail, "start", start)
+    text = "import os\nwhile True: os.write(1, b'x' * 65536)"
+    assert links(rates_path, text, 0.3).measure([CARD], {})
+    assert {len(tail.kept) for tail in tails} == {0, card_links._MAX_OUTPUT_BYTES}
 
 
 @pytest.mark.expects_log(LOG)
