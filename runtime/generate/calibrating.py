@@ -34,6 +34,7 @@ from runtime.protocol.plan import PlacementPlan
 from runtime.spec.blocks import SILU, Activation
 from runtime.spec.model import ModelSpec
 from runtime.spec.tensors import ExpertLayout, ExpertPart
+from runtime.tokenizer.chat import ChatTokenizer
 
 SEGMENT_TOKENS = 512
 """Tokens that are read together, from an empty memory."""
@@ -41,6 +42,9 @@ KEEP_EVERY_S = 15.0
 """At most so much of the work is lost when it is cut off."""
 OUTPUT_ROWS = 32
 """Rows of a segment that are put through the output matrix."""
+_CHARACTERS_PER_TOKEN = 16
+"""More than in nearly all texts."""
+_SPARE_TOKENS = 16
 TELL_EVERY_S = 1.0
 """How often the time that is left of a trial is told."""
 
@@ -227,7 +231,7 @@ def calibrate(
     tools = Tools.alone(cast("Kernels", kernels))
     parts = load_parts(plan, tools, lambda *_: None, cancel)
     try:
-        ids = parts.tokenizer.encode_text(text)
+        ids = _first_ids(parts.tokenizer, text, max(max_tokens, MIN_TEXT_TOKENS))
         if len(ids) < MIN_TEXT_TOKENS:
             reason = f"it has {len(ids)} tokens, too few of them to tell anything"
             raise unfit_text(text_file, reason)
@@ -343,6 +347,17 @@ def _read_segment(
         )
         parts.kv.commit(chunk)
         parts.model.logits(hidden[-OUTPUT_ROWS:])
+
+
+def _first_ids(tokenizer: ChatTokenizer, text: str, num_tokens: int) -> Sequence[int]:
+    """Return the first ids of a text; all of a large one would take gigabytes and minutes."""
+    num_characters = num_tokens * _CHARACTERS_PER_TOKEN
+    while True:
+        ids = tokenizer.encode_text(text[:num_characters])
+        # Where the text is cut the last ids may be others than those of the whole.
+        if num_characters >= len(text) or len(ids) >= num_tokens + _SPARE_TOKENS:
+            return ids[:num_tokens]
+        num_characters *= 4
 
 
 def _identity_of(fingerprint: str, ids: Sequence[int]) -> Identity:

@@ -34,6 +34,7 @@ from runtime.protocol.values import WeightFormat
 from runtime.service import engine_loader
 from runtime.spec.tensors import expert_layout
 from runtime.store.checkpoint import CheckpointStore
+from runtime.tokenizer.chat import ChatTokenizer
 from tests.support.hand_made_plans import exact_plan
 from tests.support.kernel_inputs import random_rows, random_slots
 from tests.support.plan_cases import spec
@@ -69,10 +70,31 @@ def test_uses_and_squares_are_those_of_the_text(qwen2_folder: Path, tmp_path: Pa
     assert (found.dense[name] > 0).all()
 
 
+@pytest.mark.parametrize("start", ["", " " * 20_000])
+def test_of_a_large_text_no_more_is_cut_into_tokens_than_is_read(
+    qwen2_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
+) -> None:
+    plan, lengths = exact_plan(qwen2_folder, context_tokens=192), list[int]()
+    encode = ChatTokenizer.encode_text
+
+    def noted(tokenizer: ChatTokenizer, text: str) -> list[int]:
+        lengths.append(len(text))
+        return encode(tokenizer, text)
+
+    def read(name: str, text: str) -> tuple[str, int]:
+        path = tmp_path / name
+        found = calibrate(plan, text, _TOKENS, path, _ignore, CancelToken()).identity
+        return found.text, found.total_tokens
+
+    whole = read("whole.npz", start + _TEXT)
+    monkeypatch.setattr(ChatTokenizer, "encode_text", noted)
+
+    assert read("large.npz", start + _TEXT * 1000) == whole
+    assert sum(lengths) < 4 * len(start + _TEXT)
+
+
 def _first_inputs(folder: Path) -> np.ndarray:
     """What the first layer's matrices are given: squares by channel, each token by its stream."""
-    from runtime.tokenizer.chat import ChatTokenizer
-
     store = CheckpointStore(inspect_folder(str(folder)))
     plain: list[torch.Tensor] = []
     try:
