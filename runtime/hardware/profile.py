@@ -8,6 +8,7 @@ import contextlib
 import dataclasses
 import difflib
 import json
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -109,7 +110,11 @@ def load_document(path: str) -> dict[str, Any]:
     """Read the object that a profile's file holds; what is in it is not looked at."""
     with _naming(path):
         try:
-            if Path(path).stat().st_size > _MAX_FILE_BYTES:
+            state = Path(path).stat()
+            if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
+                # Opening or reading it might never end.
+                _refuse("this place", "a pipe or a device", "a JSON file")
+            if state.st_size > _MAX_FILE_BYTES:
                 _refuse(_END, "more than 1 MiB", "a small JSON file")
             document: object = json.loads(Path(path).read_text(encoding="utf-8-sig"))
         except OSError as error:

@@ -42,8 +42,12 @@ def find_folders(environment: Mapping[str, str] | None = None) -> Folders:
 def use_stated_machine(environment: MutableMapping[str, str]) -> None:
     """Name the machine profile among the settings in the environment, unless one is named there.
 
-    Called once by a process that looks at machines, and inherited by those that it starts.
+    One of the settings that is no longer there is named no more. Called by a process that looks at
+    machines whenever it does, and inherited by those that it starts.
     """
     place = find_folders(environment).settings / MACHINE_FILE
-    if not environment.get(MACHINE_VARIABLE) and place.is_file():
+    named = environment.get(MACHINE_VARIABLE, "")
+    if not named and place.is_file():
         environment[MACHINE_VARIABLE] = str(place)
+    elif named == str(place) and not os.path.lexists(place):
+        del environment[MACHINE_VARIABLE]

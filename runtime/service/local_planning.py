@@ -39,7 +39,7 @@ from runtime.protocol.plan import BudgetCurve, PlanKind
 from runtime.protocol.values import Budgets
 from runtime.service.card_links import CardLinks
 from runtime.service.drive_rates import DriveRates, rate_key, read_size
-from runtime.service.folders import find_folders
+from runtime.service.folders import find_folders, use_stated_machine
 from runtime.service.inspections import Inspections
 from runtime.service.measuring import (
     BUSY_AGAIN_AFTER_S,
@@ -197,6 +197,7 @@ class LocalPlanning:
 
         Raises ``LarderError`` with ``MACHINE_FILE_INVALID`` for a profile written wrongly.
         """
+        use_stated_machine(os.environ)
         if is_fresh:
             RateCache(self._rates_path).forget()
             self._ram_asked_s = None
@@ -226,6 +227,8 @@ class LocalPlanning:
         if not named:
             return None
         document = load_document(named)
+        # It may have been written meanwhile.
+        checked_profile(document, named)
         own = describe_machine([report.folder], {}, rates_path=self._rates_path)
         rates, size = RateCache(self._rates_path), read_size(report.expert_bytes)
         own = msgspec.structs.replace(
@@ -254,6 +257,7 @@ class LocalPlanning:
         state_figure(place, name, value)
 
     def _describe(self, folders: Sequence[str], expert_bytes: int) -> MachineReport:
+        use_stated_machine(os.environ)
         return self._described(folders, expert_bytes, os.environ)
 
     def _described(

@@ -1,6 +1,7 @@
 """The whole report: processors, cards, drives and profiles in made-up systems."""
 
 import json
+import os
 import sys
 import types
 from pathlib import Path
@@ -308,6 +309,19 @@ def test_load_profile_unknown_field_suggests_the_near_one(tmp_path: Path) -> Non
         "one of cards, devices, drive, energy_sources, instruction_set, num_physical_cores, "
         "num_threads, pc_watts, ram, rest_watts"
     )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_load_profile_never_waits_for_a_pipe_nor_reads_a_device(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "machine.json"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/tty")
+    with pytest.raises(LarderError) as caught:
+        load_profile(str(path))
+    assert caught.value.parameters["found"] == "a pipe or a device"
 
 
 @pytest.mark.parametrize(

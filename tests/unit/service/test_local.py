@@ -302,6 +302,33 @@ def test_planning_states_figures_that_count_in_plans_and_takes_them_back(
     assert planning.plan(str(house.model), Budgets(), 0).recommended is not None
 
 
+def test_a_file_of_stated_figures_that_goes_or_comes_counts_from_the_next_plan_on(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(MACHINE_VARIABLE, "")
+    planning = house.planning
+    planning.state_figure("ram.total_gib", 0.0001)
+    file = Path(planning.figures(str(house.model)).file)
+    content = file.read_text()
+    assert planning.plan(str(house.model), Budgets(), 0).recommended is None
+
+    file.unlink()
+    planned = planning.plan(str(house.model), Budgets(), 0)
+    assert planned.recommended is not None
+    assert planned.stated is None
+    assert all(each.stated is None for each in planning.figures(str(house.model)).figures)
+
+    file.write_text(content)
+    planned = planning.plan(str(house.model), Budgets(), 0)
+    assert planned.recommended is None
+    assert planned.stated is not None
+
+    file.write_text("{")
+    with pytest.raises(LarderError) as caught:
+        planning.plan(str(house.model), Budgets(), 0)
+    assert caught.value.code is ErrorCode.MACHINE_FILE_INVALID
+
+
 def test_plans_name_the_figures_that_are_stated_and_what_was_found_instead(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
