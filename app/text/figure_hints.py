@@ -70,12 +70,12 @@ class FigureHints:
     CARD_TOTAL = Word("Memory of the graphics card, for example 8. Empty: as its driver tells it.")
     CARD_FREE = Word("What of it models may take, for example 7. Empty: looked up for every plan.")
     CARD_LINK = Word(
-        "How fast data goes from RAM to the graphics card, for example 12. Empty: as measured when "
-        "a model was loaded there."
+        "How fast data goes from RAM to the graphics card, for example 12. Empty: as measured "
+        "at the first start and whenever a model is loaded there."
     )
     CARD_LINK_BACK = Word(
         "How fast data comes back from the graphics card to RAM, for example 12. Empty: as "
-        "measured when a model was loaded there."
+        "measured at the first start and whenever a model is loaded there."
     )
     CARD_READ = Word(
         "How fast the graphics card reads its own memory, for example 400; its data sheet calls it "

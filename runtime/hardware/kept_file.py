@@ -10,6 +10,12 @@ from pathlib import Path
 MAX_FILE_BYTES = 1024 * 1024
 """A larger one is not ours."""
 _LOG = logging.getLogger(__name__)
+_unwritten: dict[Path, str] = {}
+"""What could not be written, by its file: it counts until the process ends.
+
+One for all, since a file has one content for whoever in the process asks for it. Threads: any; each
+step is one of a dictionary.
+"""
 
 
 def path_of_model(folder: Path, fingerprint: str) -> Path:
@@ -18,7 +24,13 @@ def path_of_model(folder: Path, fingerprint: str) -> Path:
 
 
 def kept_text(path: Path) -> str:
-    """Return what a file holds, nothing if it cannot be read or is too large to be ours."""
+    """Return what a file holds, or should hold and could not be written to it.
+
+    Nothing if it cannot be read or is too large to be ours.
+    """
+    unwritten = _unwritten.get(path)
+    if unwritten is not None:
+        return unwritten
     try:
         return "" if path.stat().st_size > MAX_FILE_BYTES else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -28,7 +40,7 @@ def kept_text(path: Path) -> str:
 def replace_file(path: Path, content: str, what: str) -> None:
     """Write a file whole, for its person alone; where that cannot be done it is logged.
 
-    Threads: any, also at once.
+    It counts for this process all the same. Threads: any, also at once.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     try:
@@ -36,7 +48,9 @@ def replace_file(path: Path, content: str, what: str) -> None:
         temporary.touch(mode=0o600)
         temporary.write_text(content, encoding="utf-8")
         temporary.replace(path)
+        _unwritten.pop(path, None)
     except OSError as error:
+        _unwritten[path] = content
         _LOG.info("%s are not kept: %s", what, error)
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -108,7 +108,7 @@ class RateCache:
 
         Of a drive the lower value counts, since a short measurement meets its fast cache; of RAM
         the higher, since whatever else runs only slows it; of links the newest. A file that cannot
-        be written is logged: the rate counts for now.
+        be written is logged: the rate counts while the process lives.
         """
         if not math.isfinite(bytes_per_s) or bytes_per_s <= 0:
             raise ValueError(f"a rate of {bytes_per_s} bytes/s")

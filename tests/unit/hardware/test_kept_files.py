@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 from runtime.hardware.kept_file import kept_text, replace_file
+from runtime.hardware.rates import RAM, RateCache, link_key
 
 NUM_TIMES = 200
 
@@ -33,3 +34,22 @@ def test_file_that_two_threads_write_at_once_is_always_whole(tmp_path: Path) -> 
     reader.join()
     assert seen <= set(contents)
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_what_cannot_be_written_counts_while_the_process_lives(tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    folder.write_text("a file lies where the folder should be")
+    path = folder / "rates.json"
+
+    RateCache(path).record(RAM, 2e10, "measured")
+    RateCache(path).fail(link_key("cuda:0"), "no answer")
+
+    rate, failure = RateCache(path).rate(RAM), RateCache(path).failure(link_key("cuda:0"))
+    assert rate is not None
+    assert (rate.value, rate.method) == (2e10, "measured")
+    assert failure is not None
+    folder.unlink()
+    RateCache(path).record(RAM, 3e10, "measured")
+    assert '"bytes_per_s": 30000000000.0' in path.read_text()
+    path.unlink()
+    assert RateCache(path).rate(RAM) is None
