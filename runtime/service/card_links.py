@@ -8,7 +8,6 @@ import contextlib
 import logging
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from runtime.hardware.engine_build import torch_builds
 from runtime.hardware.profile import MACHINE_VARIABLE
 from runtime.hardware.rates import RateCache, link_key
 from runtime.protocol.machine import DeviceReport
+from runtime.service.own_modules import module_command, module_environment
 
 LIMIT_S = 6.0
 """After so long the child ends itself; with memory and drives it stays below 10 s."""
@@ -34,8 +34,7 @@ _PIPE_WAIT_S = 0.25
 _MAX_LOGGED_CHARACTERS = 2000
 _MAX_OUTPUT_BYTES = 1 << 18
 """So much of what a child writes last is kept: its answer is far smaller."""
-_ROOT = Path(__file__).resolve().parents[2]
-_COMMAND = (sys.executable, "-P", "-m", "runtime.service.card_child")
+_COMMAND = module_command("runtime.service.card_child")
 _decoder = msgspec.json.Decoder(CardFindings)
 _logger = logging.getLogger(__name__)
 
@@ -102,11 +101,11 @@ class CardLinks:
 
     def _ask(self, known: Sequence[str], env: Mapping[str, str]) -> CardFindings:
         """Return what a child finds; raise ``_FailedError`` if it finds nothing in time."""
-        started_s = time.monotonic()
+        started_s, profile = time.monotonic(), env.get(MACHINE_VARIABLE, "")
         try:
             child = subprocess.Popen(
                 [*self._command, str(self._limit_s), *known],
-                env=_environment(env),
+                env=module_environment({**os.environ, MACHINE_VARIABLE: profile}),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -168,11 +167,3 @@ def _output_of(child: "subprocess.Popen[bytes]", limit_s: float) -> tuple[bytes,
         # What the child has started may hold its pipes.
         tail.join(_PIPE_WAIT_S)
     return output.kept, log.kept
-
-
-def _environment(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of the child, in which our packages are found, installed or not."""
-    known = os.environ.get("PYTHONPATH", "")
-    path = os.pathsep.join(part for part in (str(_ROOT), known) if part)
-    profile = env.get(MACHINE_VARIABLE, "")
-    return {**os.environ, "PYTHONPATH": path, MACHINE_VARIABLE: profile}

@@ -3,8 +3,8 @@
 import collections
 import contextlib
 import logging
+import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from typing import IO
@@ -24,6 +24,7 @@ from runtime.protocol.messages import (
 )
 from runtime.protocol.model import PreparedCopy
 from runtime.protocol.values import WeightFormat
+from runtime.service.own_modules import module_command, module_environment
 from runtime.service.preparing import PrepareReport, PrepareStoppedError
 
 KILL_AFTER_S = 2.0
@@ -75,7 +76,8 @@ class ChildPreparer:
         if command.calibration_text:
             mix.append(f"--text={command.calibration_text}")
         return [
-            *(sys.executable, "-m", "runtime.cli", "prepare", "--progress-json", "--bound"),
+            *module_command("runtime.cli"),
+            *("prepare", "--progress-json", "--bound"),
             *("--bits", str(bits), *mix, *out, *self._extra, "--", command.folder),
         ]
 
@@ -133,7 +135,11 @@ def _lines(child: "subprocess.Popen[bytes]") -> Iterator[bytes]:
 def _running(arguments: list[str], cancel: CancelToken) -> Iterator["subprocess.Popen[bytes]"]:
     """Start the child, have a thread stop it when cancelled, and see that it is gone."""
     child = subprocess.Popen(
-        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=True
+        arguments,
+        env=module_environment(os.environ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        close_fds=True,
     )
     watcher = threading.Thread(
         target=_stop_when_cancelled, args=(child, cancel), name="prepare watcher", daemon=True

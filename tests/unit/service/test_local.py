@@ -199,6 +199,21 @@ def test_preparing_of_no_model_is_its_problem(
     assert raised.value.parameters == {"folder": str(tmp_path / "missing")}
 
 
+def test_child_imports_nothing_from_the_folder_that_larder_was_started_in(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started_in = tmp_path / "a model with code"
+    started_in.mkdir()
+    (started_in / "msgspec.py").write_text("raise SystemExit('imported from the working folder')")
+    monkeypatch.chdir(started_in)
+    command = PrepareModel(
+        request_id=1, folder=str(tmp_path / "missing"), expert_format=WeightFormat.Q8_G32
+    )
+    with pytest.raises(LarderError) as raised:
+        ChildPreparer()(command, ignore, CancelToken())
+    assert raised.value.code is ErrorCode.FOLDER_NOT_FOUND
+
+
 def test_child_cancelled_is_told_to_stop_and_gone(house: House, tmp_path: Path) -> None:
     cancel = CancelToken()
     with pytest.raises(PrepareStoppedError):
