@@ -19,7 +19,8 @@ from runtime.cli.screen import (
     size_text,
 )
 from runtime.cli.stated import print_stated
-from runtime.protocol.errors import ErrorReport
+from runtime.errors import LarderError
+from runtime.protocol.errors import ErrorCode, ErrorReport
 from runtime.protocol.messages import (
     InspectModel,
     ModelInspected,
@@ -114,6 +115,13 @@ def tell_plans(
 
 def prepare(client: Client, options: argparse.Namespace) -> int:
     """Write the prepared copy; ending it early keeps what is written."""
+    if options.text is not None and not options.mix:
+        raise LarderError(
+            ErrorCode.SETTING_INVALID,
+            name="--text",
+            found=str(options.text),
+            expected="--mix GiB beside it",
+        )
     command = PrepareModel(
         request_id=client.new_id(),
         folder=absolute(options.folder),

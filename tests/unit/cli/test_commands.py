@@ -166,6 +166,14 @@ def test_prepare_without_bits_takes_eight_and_with_sixteen_the_published_format(
     assert run_json(capsys, "prepare", model, *bits)["expert_format"] == expected
 
 
+def test_prepare_with_a_text_that_nothing_would_read_is_refused(
+    model: str, capsys: Capture
+) -> None:
+    answer = run_json(capsys, "prepare", model, "--bits", "4", "--text", "mine.txt", status=2)
+    assert answer["error"]["code"] == "setting_invalid"
+    assert answer["error"]["parameters"]["name"] == "--text"
+
+
 def test_prepare_of_no_folder_is_refused_as_inspecting_refuses_it(
     tmp_path: Path, capsys: Capture
 ) -> None:
