@@ -32,6 +32,10 @@ class Removal:
     name: str
     weight: FolderWeight
     copies: tuple[PreparedCopy, ...]
+    links: tuple[str, ...] = ()
+    """Other paths that lead to the model, and to nothing once it is gone."""
+    real_folder: str = ""
+    """Where it really lies, if links lead to it by its path in the list."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,7 +123,11 @@ class ModelRemoval(QObject):
         model = next(known, None)
         if isinstance(event, ModelWeighed) and model is not None:
             copies = tuple(model.report.prepared) if model.report is not None else ()
-            self.weighed.emit(Removal(folder, model.name, event.weight, copies))
+            real_folder = model.report.real_folder if model.report is not None else ""
+            removal = Removal(
+                folder, model.name, event.weight, copies, model.links, real_folder=real_folder
+            )
+            self.weighed.emit(removal)
 
     def _close_candidate(self, folder: str) -> None:
         """Look no more at what is gone."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from app.state.library_search import SearchRoot
-from app.state.model_removal import RemovalResult
+from app.state.model_removal import Removal, RemovalResult
 from app.text.phrases import DOT
 from app.text.translate import tr, trn
 from app.text.units import count, size
@@ -134,6 +134,19 @@ def weight_line(weight: FolderWeight) -> str:
         )
     files = trn("{count} file", "{count} files", weight.num_files)
     return DOT.join((size(weight.num_bytes), files.format(count=count(weight.num_files))))
+
+
+def removal_paths(removal: Removal) -> str:
+    """What goes by its path; where it really lies, and which links then lead to nothing."""
+    weight = removal.weight
+    lines = [weight.folder]
+    if weight.obstacle is None and not weight.link_target:
+        if removal.real_folder:
+            lines.append(tr("The files lie in {path}.").format(path=removal.real_folder))
+        lines += (
+            tr("The link {path} leads to nothing then.").format(path=each) for each in removal.links
+        )
+    return "\n".join(lines)
 
 
 def copy_title(copy: PreparedCopy) -> str:

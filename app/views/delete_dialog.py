@@ -10,7 +10,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.model_removal import Removal
-from app.text.library_words import DeleteWords, copy_title, trash_button, weight_line
+from app.text.library_words import DeleteWords, copy_title, removal_paths, trash_button, weight_line
 from app.text.units import size
 from app.theme import metrics
 from app.views.pieces import Card, label, set_look
@@ -33,7 +33,7 @@ class DeleteDialog(QDialog):
         self.model_tick = QCheckBox(DeleteWords.MODEL)
         self.model_tick.setChecked(weight.obstacle is None)
         self.model_tick.setEnabled(weight.obstacle is None)
-        layout.addWidget(_row(self.model_tick, weight.folder, weight_line(weight)))
+        layout.addWidget(_row(self.model_tick, removal_paths(removal), weight_line(weight)))
         self.copy_ticks: list[tuple[QCheckBox, PreparedCopy]] = []
         for copy in removal.copies:
             tick = QCheckBox(copy_title(copy))

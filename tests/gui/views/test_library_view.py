@@ -331,6 +331,22 @@ def test_delete_asks_what_goes_with_its_size_and_moves_it_to_the_trash(
     qtbot.waitUntil(lambda: prepared.names() == [])
 
 
+@pytest.mark.parametrize("target", ["", "/real/one"])
+def test_the_question_says_what_links_to_a_model_mean_for_it(
+    page: Page, qtbot: QtBot, target: str
+) -> None:
+    for folder in ("/links/one", "/other/one"):
+        report = msgspec.structs.replace(some_report(folder), real_folder="/real/one")
+        page.library.note(ModelInspected(request_id=0, report=report))
+    page.searched()
+    qtbot.waitUntil(lambda: page.names() == ["tiny"])
+    dialog = page.ask_to_delete(FolderWeight(folder="/other/one", num_bytes=9, link_target=target))
+
+    texts = [each.text() for each in dialog.findChildren(QLabel)]
+    told = "/other/one\nThe files lie in /real/one.\nThe link /links/one leads to nothing then."
+    assert ("/other/one" if target else told) in texts
+
+
 def test_delete_of_copies_alone_keeps_the_model(prepared: Page) -> None:
     dialog = prepared.ask_to_delete(WEIGHT)
     dialog.model_tick.setChecked(False)
