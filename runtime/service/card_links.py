@@ -23,7 +23,7 @@ from runtime.hardware.rates import RateCache, link_key
 from runtime.protocol.machine import DeviceReport
 from runtime.service.own_modules import module_command, module_environment
 
-LIMIT_S = 6.0
+LIMIT_S = 4.5
 """After so long the child ends itself; with memory and drives it stays below 10 s."""
 AGAIN_AFTER_S = 86_400.0
 """What failed is tried again after so long; loading a model on the card measures it as well."""
