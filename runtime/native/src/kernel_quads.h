@@ -31,7 +31,8 @@ constexpr int64_t kXScaledSum = kGroup + 8;
 constexpr int64_t kXHalves = kGroup + 12;
 constexpr float kLeastLargest = 0x1p-100f;  // a group with smaller activations counts as zeros
 
-void quantise_group(const float* x, uint8_t* group) {
+// The largest of a group without its sign.
+inline float largest_of_group(const float* x) {
     uint32_t highest = 0;  // as bits, so that a NaN is the largest
     for (int i = 0; i < kGroup; ++i) {
         uint32_t bits;
@@ -39,7 +40,11 @@ void quantise_group(const float* x, uint8_t* group) {
         bits &= 0x7fffffffu;
         highest = bits > highest ? bits : highest;
     }
-    const float largest = float_of_bits(highest);
+    return float_of_bits(highest);
+}
+
+void quantise_group(const float* x, uint8_t* group) {
+    const float largest = largest_of_group(x);
     const bool is_zero = largest < kLeastLargest;
     const float scale = is_zero ? 0.0f : largest / 127.0f;
     const float inverse = is_zero ? 0.0f : 127.0f / largest;

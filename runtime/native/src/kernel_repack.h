@@ -197,14 +197,7 @@ inline bool weigh_q6_k(const uint8_t* block, float* weights) {
 
 // A group of 32 weights in levels of eight bits; the scale is returned. False: beyond f16.
 inline bool round_group(const float* weights, uint16_t& scale, uint8_t* levels) {
-    uint32_t highest = 0;
-    for (int i = 0; i < kGroup; ++i) {
-        uint32_t bits;
-        std::memcpy(&bits, weights + i, sizeof bits);
-        bits &= 0x7fffffffu;
-        highest = bits > highest ? bits : highest;
-    }
-    const float largest = float_of_bits(highest);
+    const float largest = largest_of_group(weights);
     if (!(largest <= kMostQ8 * kLargestF16)) return false;
     scale = f16_of(largest * (1.0f / kMostQ8));
     if (float_of_f16(reinterpret_cast<const uint8_t*>(&scale)) * (kMostQ8 + 0.25f) < largest)
