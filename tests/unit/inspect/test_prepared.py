@@ -23,6 +23,7 @@ from runtime.inspect.prepared import find_prepared
 from runtime.protocol.errors import ErrorCode
 from runtime.protocol.model import PreparedCopy
 from runtime.protocol.values import WeightFormat
+from runtime.spec.ram_slots import Records
 from runtime.spec.tensors import expert_layout
 from tests.support.checkpoint_folders import edit_json, write_checkpoint
 
@@ -49,6 +50,7 @@ def put(folder: Path, content: Manifest = MANIFEST) -> Path:
 def test_manifest_survives_a_round_trip(tmp_path: Path) -> None:
     assert read_manifest(put(tmp_path)) == MANIFEST
     assert MANIFEST.size_bytes == 300
+    assert MANIFEST.records == Records(2 * 8192, (8192,))
 
 
 def test_manifest_of_a_mix_knows_what_its_records_take(tmp_path: Path) -> None:
