@@ -1,6 +1,7 @@
 """Words of the figures of this PC and of stating others."""
 
 from app.text.figure_hints import word_of
+from app.text.method_words import method_name, not_measured
 from app.text.phrases import DOT
 from app.text.translate import tr, trn
 from app.text.words import Word
@@ -120,6 +121,8 @@ def figure_found(figure: Figure) -> str:
     """For example ``29.5 GB/s · measured, 2 threads, 256 MiB · 2 hours ago``."""
     if figure.unit is FigureUnit.TEXT:
         return figure.found_text or FigureWords.NOT_FOUND
+    if figure.problem:
+        return not_measured(figure.problem)
     if figure.found is None:
         absent = {
             "ram.limit_gib": FigureWords.NO_LIMIT,
@@ -131,7 +134,7 @@ def figure_found(figure: Figure) -> str:
         return absent.get(figure.name, nothing)
     parts = [
         figure_amount(figure.found.value, figure.unit),
-        figure.found.method,
+        method_name(figure.found.method),
         "" if figure.found.age_s is None else age(figure.found.age_s),
     ]
     return DOT.join(part for part in parts if part)

@@ -40,6 +40,7 @@ class LiveWords:
     FROM_DRIVE = Word("From the drive")
     THROUGHPUT = Word("Throughput")
     ENERGY = Word("Energy")
+    NOT_ADDED_YET = Word("The answer that is being written is added when it ends.")
     POWER = Word("Watts over the last minute")
     TOKEN = Word("What a token takes")
     RAM_READ = Word("RAM read")

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
 from app.graphs.series import WINDOW_S, Curve, Totals
 from app.state.curve_table import curve_table
 from app.state.monitor import Monitor
+from app.state.stages import Stage
 from app.text import monitor_phrases
 from app.text.memory_words import SaveWords
 from app.text.monitor_words import LiveWords
@@ -243,10 +244,12 @@ class MonitorView(QWidget):
         """Return what this session and this month took, and what they did to the drive."""
         monitor, book = self._monitor, self._monitor.energy
         endurance_tb = monitor.settings.values.drive_endurance_tb
-        lines = (
+        lines = [
             monitor_phrases.energy_sums(book.session, book.month, *monitor.tariff),
             wear_lines(book.session, book.month, endurance_tb),
-        )
+        ]
+        if monitor.session.stage is Stage.ANSWERING and any(lines):
+            lines.append(LiveWords.NOT_ADDED_YET)
         return "\n".join(line for line in lines if line)
 
     def _has_device(self) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from runtime.errors import LarderError
 from runtime.hardware.energy_terms import (
     BATTERY,
@@ -84,7 +86,13 @@ def figures_of(
         "instruction_set": own.instruction_set,
         "energy_sources": ", ".join(sources),
     }
-    return [_figure(name, found.get(name), texts.get(name), document) for name in names]
+    problems = {
+        f"cards[{device.device}].{field}": device.link_problem
+        for device in own.devices
+        for field in ("link_gb_per_s", "link_back_gb_per_s")
+    }
+    figures = (_figure(name, found.get(name), texts.get(name), document) for name in names)
+    return [msgspec.structs.replace(each, problem=problems.get(each.name, "")) for each in figures]
 
 
 def stated_among(figures: Sequence[Figure]) -> list[Figure]:

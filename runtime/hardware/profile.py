@@ -10,7 +10,7 @@ import difflib
 import json
 import stat
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -174,7 +174,17 @@ def _profile(document: dict[str, Any], path: str) -> MachineProfile:
         _refuse("num_threads", profile.num_threads, f"at most {MAX_THREADS}")
     if profile.num_drive_readers is not None and profile.num_drive_readers > MAX_DRIVE_READERS:
         _refuse("drive.num_readers", profile.num_drive_readers, f"at most {MAX_DRIVE_READERS}")
+    _refuse_twice(profile.cards)
     return profile
+
+
+def _refuse_twice(cards: Sequence[StatedCard]) -> None:
+    """Refuse two sections of one card, of which only one would count."""
+    seen: set[str] = set()
+    for index, card in enumerate(cards):
+        if card.device in seen:
+            _refuse(f"cards[{index}].device", card.device, "each card once")
+        seen.add(card.device)
 
 
 def _sources(text: str) -> frozenset[str] | None:

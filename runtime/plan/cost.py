@@ -4,6 +4,7 @@ What was found by measuring stands in ``cost_constants``.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 from runtime.hardware.energy_terms import (
@@ -255,7 +256,7 @@ def _compute_s(
     other.
     """
     expert_rate = _experts_per_s(rates, reads, costs)
-    dense_rate = _bytes_per_s(rates, reads.dense_format, costs)
+    dense_rate = weights_per_s(rates, reads.dense_format, costs)
     hot_rate, layer_s, in_vram = expert_rate, _layer_s(rates, costs), 0.0
     if rates.device is not None:
         in_vram = vram_hits
@@ -273,7 +274,7 @@ def _compute_s(
     cool_s = (1 - in_vram) * (expert_s + reads.expert_record_bytes / expert_rate)
     return (
         dense / dense_rate
-        + here_bytes / _bytes_per_s(rates, WeightFormat.F32, costs)
+        + here_bytes / weights_per_s(rates, WeightFormat.F32, costs)
         + len(reads.ram_kv_layers) * costs.kv_hop_s
         + num_experts * (hot_s + cool_s)
         + spec.num_layers * layer_s
@@ -306,7 +307,7 @@ def worth_of(
         hits=hits,
         num_lookups=len(spec.moe_layers) * spec.top_k,
         expert_s=max(0.0, here_s - reads.expert_record_bytes / device_rate),
-        kv_byte_s=max(0.0, 1 / _bytes_per_s(rates, WeightFormat.F32, costs) - 1 / device_rate),
+        kv_byte_s=max(0.0, 1 / weights_per_s(rates, WeightFormat.F32, costs) - 1 / device_rate),
         kv_layer_s=costs.kv_hop_s,
     )
 
@@ -315,16 +316,21 @@ def _experts_per_s(rates: Rates, reads: Reads, costs: CostConstants) -> float:
     """Return how fast the processor's kernels go through experts in RAM."""
     formats = reads.expert_formats
     if len(formats) == 1:
-        return _bytes_per_s(rates, next(iter(formats)), costs)
-    seconds = sum(number / _bytes_per_s(rates, each, costs) for each, number in formats.items())
+        return weights_per_s(rates, next(iter(formats)), costs)
+    seconds = sum(number / weights_per_s(rates, each, costs) for each, number in formats.items())
     return sum(formats.values()) / seconds
 
 
-def _bytes_per_s(rates: Rates, weight_format: WeightFormat, costs: CostConstants) -> float:
-    """Return how fast the processor's kernels go through weights in RAM."""
-    if rates.has_native_kernels:
-        return rates.ram_bytes_per_s * costs.native_efficiency[weight_format]
-    return min(rates.ram_bytes_per_s, costs.reference_bytes_per_s[weight_format])
+def weights_per_s(rates: Rates, weight_format: WeightFormat, costs: CostConstants) -> float:
+    """Return how fast the processor goes through weights in RAM, in bytes per second.
+
+    Native kernels are held by what RAM gives and by what the cores compute, and near the point
+    where both are alike a little more than by either: the fourth powers of both times add up.
+    """
+    if not rates.has_native_kernels:
+        return min(rates.ram_bytes_per_s, costs.reference_bytes_per_s[weight_format])
+    computed = rates.num_cores * costs.native_core_bytes_per_s[weight_format]
+    return 1 / math.sqrt(math.hypot(rates.ram_bytes_per_s**-2, computed**-2))
 
 
 def _layer_s(rates: Rates, costs: CostConstants) -> float:
@@ -353,7 +359,7 @@ def _prompt_s(
     unpack_s = 0.0
     if not rates.has_native_kernels:
         # The reference unpacks all weights anew for each chunk.
-        unpack_s = reads.dense_bytes / _bytes_per_s(rates, reads.dense_format, costs)
+        unpack_s = reads.dense_bytes / weights_per_s(rates, reads.dense_format, costs)
         one_s = reads.expert_record_bytes / _experts_per_s(rates, reads, costs)
         unpack_s += num_all * (costs.reference_expert_s + one_s)
     return flops_s + (drive_s + unpack_s + layers_s + costs.token_s) / PREFILL_CHUNK_TOKENS

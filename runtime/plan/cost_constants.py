@@ -9,21 +9,22 @@ from types import MappingProxyType
 
 from runtime.protocol.values import WeightFormat
 
-NATIVE_EFFICIENCY: Mapping[WeightFormat, float] = MappingProxyType(
+NATIVE_CORE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
     {
-        WeightFormat.F32: 1.0,
-        WeightFormat.F16: 1.0,
-        WeightFormat.BF16: 1.0,
-        WeightFormat.Q8_G32: 1.0,
-        WeightFormat.Q4_G32: 1.0,
-        WeightFormat.MXFP4: 1.0,
-        WeightFormat.Q4A_G32: 1.0,
-        WeightFormat.Q6_G32: 0.95,
-        WeightFormat.Q3_G16: 0.75,
-        WeightFormat.Q2_G16: 0.62,
-        WeightFormat.Q4K_G32: 1.0,
+        WeightFormat.F32: 20e9,
+        WeightFormat.F16: 20e9,
+        WeightFormat.BF16: 20e9,
+        WeightFormat.Q8_G32: 20e9,
+        WeightFormat.Q4_G32: 17e9,
+        WeightFormat.MXFP4: 15.5e9,
+        WeightFormat.Q4A_G32: 17e9,
+        WeightFormat.Q6_G32: 18e9,
+        WeightFormat.Q3_G16: 13e9,
+        WeightFormat.Q2_G16: 12.5e9,
+        WeightFormat.Q4K_G32: 17e9,
     }
 )
+"""Of one core of a Zen 4 with the others at work; see ``docs/decisions/0416-rate-of-a-core.md``."""
 REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
     {
         WeightFormat.F32: 6e9,
@@ -45,10 +46,10 @@ REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
 class CostConstants:
     """What is assumed about this program's own speed, and about a PC nothing was measured on."""
 
-    native_efficiency: Mapping[WeightFormat, float] = dataclasses.field(
-        default_factory=lambda: NATIVE_EFFICIENCY
+    native_core_bytes_per_s: Mapping[WeightFormat, float] = dataclasses.field(
+        default_factory=lambda: NATIVE_CORE_BYTES_PER_S
     )
-    """Part of the plain read rate that the native kernels reach while they compute."""
+    """What a core gets through with the native kernels where RAM gives it all that it asks for."""
     reference_bytes_per_s: Mapping[WeightFormat, float] = dataclasses.field(
         default_factory=lambda: REFERENCE_BYTES_PER_S
     )
@@ -58,7 +59,7 @@ class CostConstants:
     """Time of one expert of a token that does not depend on its size, with the reference."""
     reference_layer_s: float = 0.001
     """``layer_s`` with the reference."""
-    layer_s: float = 0.00014
+    layer_s: float = 0.00012
     """Time of a layer that does not depend on its weights: many small operations."""
     token_s: float = 0.001
     """The same for a token: sampling, text, messages."""

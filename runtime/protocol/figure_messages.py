@@ -28,6 +28,8 @@ class Figure(Value):
     unit: FigureUnit
     found: Measured | None = None
     """In the unit; None where nothing was found, or the figure is text."""
+    problem: str = ""
+    """Why it could not be measured, technically; empty if it was, or nobody tried yet."""
     found_text: str = ""
     stated: float | None = None
     stated_text: str = ""

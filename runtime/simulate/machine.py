@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from runtime.plan.cost import rates_of
+from runtime.plan.cost import rates_of, weights_per_s
 from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.protocol.machine import MachineReport
 from runtime.protocol.values import WeightFormat
@@ -35,7 +35,7 @@ def costs_of(
     """
     device = next((device for device in machine.devices if device.is_used), None)
     rates = rates_of(machine, folder, device, constants)
-    compute_per_s = rates.ram_bytes_per_s * constants.native_efficiency[WeightFormat.Q4_G32]
+    compute_per_s = weights_per_s(rates, WeightFormat.Q4_G32, constants)
     dense_per_s, layer_s, link = compute_per_s, constants.layer_s, None
     if rates.device is not None:
         link = AffineCost(0.0, 1 / rates.device.link_bytes_per_s)

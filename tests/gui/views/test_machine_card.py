@@ -262,10 +262,12 @@ def test_every_figure_has_a_name_and_says_what_was_found() -> None:
     assert figure_found(CARD) == FigureWords.NOT_FOUND
     unread = Figure(name="drive.read_gb_per_s", unit=FigureUnit.GB_PER_S)
     assert figure_found(unread) == FigureWords.NOT_MEASURED
-    assert plain(figure_found(CORES)) == "6 · system"
+    assert plain(figure_found(CORES)) == "6 · asked of the system"
     large = Figure(name=CARD.name, unit=CARD.unit, found=Measured(value=14901.2, method="system"))
-    assert plain(figure_found(large)) == "14901 GiB · system"
+    assert plain(figure_found(large)) == "14901 GiB · asked of the system"
     assert figure_found(SET) == "avx2"
+    hung = Figure(name=CARD.name, unit=CARD.unit, problem="its driver did not answer in 4.5 s")
+    assert figure_found(hung) == "could not be measured: its driver did not answer in 4.5 s"
     watts = Figure(
         name="pc_watts", unit=FigureUnit.WATT, found=Measured(value=65.0, method="assumed")
     )

@@ -23,6 +23,7 @@ from app.state.drive_warning import Remedy, RemedyKind
 from app.theme.palette import DARK, LIGHT
 from app.views.monitor_view import MonitorView
 from app.views.saving import picture_of
+from runtime.protocol.chat import ChatMessage, Role, SamplingSettings
 from runtime.protocol.messages import TelemetrySampled
 from runtime.protocol.plan import PlanKind
 from runtime.protocol.telemetry import ExpertMap, HintCount, MachineStrain, NoteCode, RuntimeNote
@@ -111,6 +112,22 @@ def test_monitor_tells_what_session_and_month_took(view: MonitorView, stage: Mon
         "\nThis session read 12.0 GB from drives and wrote nothing, this month 12.0 GB and nothing."
         " Reading does not wear a drive."
     ) in texts(view.energy)
+
+
+def test_monitor_says_that_the_running_answer_is_not_in_the_sums_yet(
+    view: MonitorView, stage: MonitorStage
+) -> None:
+    added_later = "The answer that is being written is added when it ends."
+    view.show()
+    stage.monitor.energy.take_answer(some_stats(energy_j=7200.0))
+    stage.play(3)
+    view._show_numbers()
+    assert added_later not in texts(view.energy)
+    question = [ChatMessage(role=Role.USER, text="Why?")]
+    assert stage.monitor.session.start_answer(question, SamplingSettings(), lambda _: None)
+    stage.play(3)
+    view._show_numbers()
+    assert added_later in texts(view.energy)
 
 
 def test_monitor_is_empty_without_a_model(empty_stage: MonitorStage, qtbot: QtBot) -> None:

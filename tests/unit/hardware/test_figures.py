@@ -89,6 +89,18 @@ def test_figures_are_found_with_method_and_age_beside_what_is_stated() -> None:
     assert (sources.unit, sources.found_text) == (FigureUnit.TEXT, "rapl:package-0, battery")
 
 
+def test_link_that_could_not_be_measured_tells_why() -> None:
+    hung = DeviceReport(
+        device="cuda:0", name="A card", total_bytes=GIB, free_bytes=1, link_problem="no answer"
+    )
+    figures = by_name(own(devices=[hung]), {})
+    told = {name: figure.problem for name, figure in figures.items() if figure.problem}
+    assert told == {
+        "cards[cuda:0].link_gb_per_s": "no answer",
+        "cards[cuda:0].link_back_gb_per_s": "no answer",
+    }
+
+
 def test_figures_of_a_pc_without_card_and_drive_are_fewer() -> None:
     names = set(by_name(own(devices=[], drives=[]), {}))
     assert "ram.total_gib" in names

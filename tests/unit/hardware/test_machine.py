@@ -379,6 +379,15 @@ def test_profile_of_a_card_is_checked(tmp_path: Path, card: dict[str, object], p
     assert parameters_of(tmp_path, {"cards": [card]})["place"] == place
 
 
+def test_profile_states_a_card_once(tmp_path: Path) -> None:
+    cards = [{"device": "cuda:0", "free_gib": 1}, {"device": "cuda:0", "total_gib": 6}]
+    parameters = parameters_of(tmp_path, {"cards": cards})
+    assert (parameters["place"], parameters["found"]) == ("cards[1].device", "cuda:0")
+    parameters_of_others = [cards[0], {"device": "cuda:1", "free_gib": 1}]
+    path = write_profile(tmp_path, {"cards": parameters_of_others})
+    assert describe_machine([], {MACHINE_VARIABLE: path}).devices == []
+
+
 def test_last_cache_is_the_largest_that_is_told(tmp_path: Path) -> None:
     folder = "/sys/devices/system/cpu/cpu0/cache"
     sizes = {"index0": "32K", "index2": "1024K", "index3": "96M", "index4": "many"}

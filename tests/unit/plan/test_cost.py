@@ -20,8 +20,9 @@ from runtime.plan.cost import (
     Reads,
     forecast,
     rates_of,
+    weights_per_s,
 )
-from runtime.plan.cost_constants import NATIVE_EFFICIENCY, CostConstants
+from runtime.plan.cost_constants import DEFAULT_COSTS, CostConstants
 from runtime.plan.history import FAR_BAND, NEAR_BAND, Experience
 from runtime.plan.hits import curve_of
 from runtime.protocol.machine import DeviceReport, Measured
@@ -50,13 +51,26 @@ def held(num_in_ram: int, num_in_vram: int = 0) -> Held:
 def test_forecast_in_ram_follows_the_bytes() -> None:
     costs = CostConstants(layer_s=0, token_s=0, kv_depth_tokens=0)
     found = forecast(MODEL, READS, NATIVE, held(ALL), KNOWN, costs=costs)
-    dense_rate = 20e9 * NATIVE_EFFICIENCY[WeightFormat.BF16]
-    expert_rate = 20e9 * NATIVE_EFFICIENCY[WeightFormat.Q4_G32]
+    dense_rate = weights_per_s(NATIVE, WeightFormat.BF16, costs)
+    expert_rate = weights_per_s(NATIVE, WeightFormat.Q4_G32, costs)
     seconds = 3e9 / dense_rate + 48 * 8 * 2_654_208 / expert_rate
     assert found.decode_tokens_per_s_low == pytest.approx(0.65 / seconds)
     assert found.decode_tokens_per_s_high == pytest.approx(1.4 / seconds)
     assert found.drive_bytes_per_token == 0
     assert found.basis == "modelled"
+
+
+@pytest.mark.parametrize(
+    ("ram", "cores", "rate"),
+    [(20e9, 100, 20e9), (1e12, 2, 34e9), (34e9, 2, 34e9 / 2**0.25), (17e9, 2, 16.744e9)],
+    ids=["RAM", "cores", "both alike", "twice the cores"],
+)
+def test_weights_go_by_ram_or_cores_whichever_is_slower(
+    ram: float, cores: int, rate: float
+) -> None:
+    rates = dataclasses.replace(NATIVE, ram_bytes_per_s=ram, num_cores=cores)
+    found = weights_per_s(rates, WeightFormat.Q4_G32, DEFAULT_COSTS)
+    assert found == pytest.approx(rate, rel=1e-3)
 
 
 def test_forecast_missing_experts_cost_drive_time() -> None:
