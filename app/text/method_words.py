@@ -30,6 +30,8 @@ class MethodWords:
         "cores"
     )
     LINK = Word("measured, {size} MiB copied")
+    WITH_OWN = Word("{method}, and what this program holds")
+    LESS_SIMULATED = Word("{method}, less what simulated cards hold")
     DRIVE = Word("measured without the system's cache, {size} MB a read, {readers} at once")
 
 
@@ -55,8 +57,19 @@ _PATTERNS = {
 }
 
 
+_ENDINGS = {
+    " and what this program holds": "WITH_OWN",
+    ", less the simulated cards": "LESS_SIMULATED",
+}
+"""What may stand behind any method."""
+
+
 def method_name(method: str) -> str:
     """For example ``measured with 2 threads in 256 MiB``."""
+    for ending, word in _ENDINGS.items():
+        if method.endswith(ending):
+            named: str = getattr(MethodWords, word)
+            return named.format(method=method_name(method.removesuffix(ending)))
     for word, pattern in _compiled():
         match = pattern.fullmatch(method)
         if match is not None:

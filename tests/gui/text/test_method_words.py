@@ -22,6 +22,14 @@ from app.text.method_words import method_name
             "uncached reads of 2.7 MB, 4 at once",
             "measured without the system's cache, 2.7 MB a read, 4 at once",
         ),
+        (
+            "psutil available and what this program holds",
+            "asked of the system (psutil), and what this program holds",
+        ),
+        (
+            "psutil available, less the simulated cards",
+            "asked of the system (psutil), less what simulated cards hold",
+        ),
         ("NVIDIA GeForce RTX 4070", "NVIDIA GeForce RTX 4070"),
         ("control group {0}", "control group {0}"),
     ],
