@@ -22,6 +22,7 @@ import pytest
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 _PIECE_BYTES = 64 * 1024
+_OTHERS = bytes(byte ^ 0x55 for byte in range(256))
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 
 
@@ -198,7 +199,7 @@ class FakeHub:
             return
         part = data[start:end]
         if fault is Fault.OTHER_BYTES:
-            part = bytes(byte ^ 0x55 for byte in part)
+            part = part.translate(_OTHERS)
         if fault is Fault.LONGER:
             part += b"more"
         is_part = bool(match) and fault is not Fault.NO_RANGE
