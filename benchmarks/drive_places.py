@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,9 @@ def _in_ram() -> Iterator[Path]:
 
     Random numbers are not compressed, so that it holds as much memory as its files have.
     """
+    # Who ends a benchmark means an exit, which takes mounts and devices away.
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, lambda which, _frame: sys.exit(128 + which))
     number = int((_ZRAM / "hot_add").read_text(encoding="ascii"))
     with contextlib.ExitStack() as stack:
         stack.callback((_ZRAM / "hot_remove").write_text, str(number), encoding="ascii")
