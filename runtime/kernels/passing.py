@@ -20,13 +20,16 @@ NUM_SLOTS = 2
 """One is filled while the other is in use."""
 _NEW_SHARE = 0.2
 """Weight of the newest time of a row in what is known of it."""
+_PATIENCE_S = 5.0
+"""So long a card that refused the room is not asked again: each refusal takes time."""
 
 
 class PassingExperts:
     """Copies experts to room on the card that nobody holds, and gives the room back afterwards.
 
     Which ones is chosen from times that are measured here: of rows that the processor computed,
-    and of a first copy. Where the card's budget or the card has no room for two experts, none pass.
+    and of a first copy. Where the card's budget or the card has no room for two experts, none pass;
+    a card that refused is asked again after some seconds.
 
     Threads: used by the engine thread.
     """
@@ -37,6 +40,7 @@ class PassingExperts:
         self._expert_s = 0.0
         self._row_s: float | None = None
         self._copy_s: float | None = None
+        self._refused_s: float | None = None
         self._arena: DeviceArena | None = None
         self._waiting: deque[Slot] = deque()
         self._coming: deque[tuple[int, DeviceEvent]] = deque()
@@ -63,13 +67,17 @@ class PassingExperts:
         record_bytes = len(pairs[0][1].bytes())
         if self._device.ledger.free_bytes < NUM_SLOTS * record_bytes:
             return frozenset()
+        if self._refused_s is not None and self._clock() - self._refused_s < _PATIENCE_S:
+            return frozenset()
         try:
             arena = self._device.arena(MemoryPart.WORK, NUM_SLOTS, record_bytes)
         except LarderError as error:
             if error.code is not ErrorCode.VRAM_FULL:
                 raise
             # Others have taken what the budget counts on: the processor computes all.
+            self._refused_s = self._clock()
             return frozenset()
+        self._refused_s = None
         if self._copy_s is None:
             self._copy_s = self._measured(pairs[0][1], arena)
         numbers = [number for number, _ in pairs]

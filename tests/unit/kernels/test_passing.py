@@ -117,6 +117,31 @@ def test_card_that_refuses_the_room_lets_nothing_pass(monkeypatch: pytest.Monkey
     device.close()
 
 
+def test_card_that_refused_is_left_alone_for_some_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    device, now_s = of_torch(), [0.0]
+    asked_s: list[float] = []
+    arena = device.arena
+
+    def refuse_at_first(kind: MemoryPart, num_slots: int, slot_bytes: int) -> DeviceArena:
+        asked_s.append(now_s[0])
+        if len(asked_s) <= 2:
+            raise LarderError(ErrorCode.VRAM_FULL, device=device.device)
+        return arena(kind, num_slots, slot_bytes)
+
+    monkeypatch.setattr(device, "arena", refuse_at_first)
+    passing = PassingExperts(device, lambda: now_s[0])
+    passing.note(2, 1.0)
+    pairs = random_slots(LAYOUT, NUM_EXPERTS)
+    ids = torch.zeros(MIN_ROWS, 1, dtype=torch.int64)
+    for second in (0.0, 0.1, 4.9, 5.0, 5.1, 9.9, 10.0, 10.1):
+        now_s[0] = second
+        is_passing = bool(passing.choose(pairs, ids))
+        assert is_passing == (second >= 10.0)
+        passing.end()
+    assert asked_s == [0.0, 5.0, 10.0, 10.1]
+    device.close()
+
+
 def test_what_is_not_known_or_does_not_pay_passes_nothing() -> None:
     device = simulated()
     *_, passed = run(device, ReferenceKernels(), PassingExperts(device), MIN_ROWS)
