@@ -176,7 +176,8 @@ def test_preset_file_is_read_as_it_was_written() -> None:
             "top_p: 7",
         ),
         (b" " * (MAX_PRESET_BYTES + 1), "larger"),
-        (b'{"a":' * 9_000, "recursion"),
+        # How deep is too deep is different in each Python.
+        (b'{"a":' * 9_000, "recursion|truncated"),
     ],
 )
 def test_file_without_a_good_preset_is_refused_with_the_reason(data: bytes, reason: str) -> None:

@@ -328,7 +328,7 @@ def test_load_profile_never_waits_for_a_pipe_nor_reads_a_device(tmp_path: Path, 
     ("content", "place", "found", "expected"),
     [
         (None, "this place", "nothing that can be read (No such file", "a JSON file"),
-        (b'{"ram":\n 5,}', "line 2, column 4", "a mistake (", "correct JSON"),
+        (b'{"ram":\n 5 x}', "line 2, column 4", "a mistake (", "correct JSON"),
         (b'{"ram": "\xff"}', "byte 10", "what is not UTF-8", "text in UTF-8"),
         (b" " * (1024 * 1024 + 1), "its end", "more than 1 MiB", "a small JSON file"),
         (b"[" * 100_000, "its start", "what cannot be taken in", "a small JSON file"),
