@@ -330,7 +330,9 @@ def weights_per_s(rates: Rates, weight_format: WeightFormat, costs: CostConstant
     if not rates.has_native_kernels:
         return min(rates.ram_bytes_per_s, costs.reference_bytes_per_s[weight_format])
     computed = rates.num_cores * costs.native_core_bytes_per_s[weight_format]
-    return 1 / math.sqrt(math.hypot(rates.ram_bytes_per_s**-2, computed**-2))
+    slower, faster = sorted((rates.ram_bytes_per_s, computed))
+    # The ratio is 1 at most, whatever was stated.
+    return slower / math.sqrt(math.hypot(1.0, (slower / faster) ** 2))
 
 
 def _layer_s(rates: Rates, costs: CostConstants) -> float:

@@ -62,15 +62,22 @@ def test_forecast_in_ram_follows_the_bytes() -> None:
 
 @pytest.mark.parametrize(
     ("ram", "cores", "rate"),
-    [(20e9, 100, 20e9), (1e12, 2, 34e9), (34e9, 2, 34e9 / 2**0.25), (17e9, 2, 16.744e9)],
-    ids=["RAM", "cores", "both alike", "twice the cores"],
+    [
+        (20e9, 100, 20e9),
+        (1e12, 2, 34e9),
+        (34e9, 2, 34e9 / 2**0.25),
+        (17e9, 2, 16.744e9),
+        (1e-200, 2, 1e-200),
+        (1e300, 2, 34e9),
+    ],
+    ids=["RAM", "cores", "both alike", "twice the cores", "nearly nothing", "nearly all"],
 )
 def test_weights_go_by_ram_or_cores_whichever_is_slower(
     ram: float, cores: int, rate: float
 ) -> None:
     rates = dataclasses.replace(NATIVE, ram_bytes_per_s=ram, num_cores=cores)
     found = weights_per_s(rates, WeightFormat.Q4_G32, DEFAULT_COSTS)
-    assert found == pytest.approx(rate, rel=1e-3)
+    assert found == pytest.approx(rate, rel=1e-3, abs=0)
 
 
 def test_forecast_missing_experts_cost_drive_time() -> None:
