@@ -25,6 +25,7 @@ _BITS = {
     WeightFormat.Q3_G16: "3.5",
     WeightFormat.Q2_G16: "2.5",
     WeightFormat.Q4K_G32: "4.5",
+    WeightFormat.Q6K_G16: "6.6",
 }
 
 

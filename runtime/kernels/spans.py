@@ -8,6 +8,7 @@ import numpy as np
 
 from runtime.kernels.affine import SPREADS, in_units, lines, nearest_levels, units_of
 from runtime.kernels.quads import Bytes, Floats, in_rows
+from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK, SPAN, SPAN_ROW_BYTES
 
 SPAN_GROUPS = SPAN // GROUP_SIZE
@@ -62,7 +63,7 @@ def _stored(
 def unpack_spans(data: Bytes, rows: int, columns: int) -> Floats:
     """Return the weights that the bytes of a matrix stand for."""
     num_spans = -(-columns // SPAN)
-    spans = data.reshape(-1, num_spans, ROW_BLOCK * SPAN_ROW_BYTES)
+    spans = data.reshape(-1, num_spans, ROW_BLOCK * SPAN_ROW_BYTES[WeightFormat.Q4K_G32])
     units = np.ascontiguousarray(spans[..., : 4 * ROW_BLOCK]).view(np.float16).astype(np.float32)
     units = units.reshape(-1, num_spans, 2, 1, ROW_BLOCK)
     packed = spans[..., 4 * ROW_BLOCK : HEAD_BYTES].reshape(len(spans), num_spans, 3, 4, ROW_BLOCK)

@@ -39,6 +39,8 @@ def unpack_tensor(
         return data.view(plain).view(rows, columns).to(torch.float32)
     if weight_format is WeightFormat.Q4K_G32:
         quads = _spans(data, columns)
+    elif weight_format is WeightFormat.Q6K_G16:
+        quads = _six_spans(data, columns)
     elif weight_format in AFFINE_FORMATS:
         quads = _affine(data, columns, STORED_BITS[weight_format])
     else:
@@ -100,7 +102,7 @@ def _affine(data: torch.Tensor, columns: int, bits: int) -> torch.Tensor:
 def _spans(data: torch.Tensor, columns: int) -> torch.Tensor:
     """Return the weights ``[blocks, groups, quads, 8, 4]``; see ``spans`` for the drawing."""
     num_spans, unit_bytes = -(-columns // SPAN), 4 * ROW_BLOCK
-    spans = data.view(-1, num_spans, ROW_BLOCK * SPAN_ROW_BYTES)
+    spans = data.view(-1, num_spans, ROW_BLOCK * SPAN_ROW_BYTES[WeightFormat.Q4K_G32])
     units = spans[..., :unit_bytes].contiguous().view(torch.float16).to(torch.float32)
     units = units.view(-1, num_spans, 2, 1, ROW_BLOCK)
     head_bytes = 16 * ROW_BLOCK
@@ -116,6 +118,24 @@ def _spans(data: torch.Tensor, columns: int) -> torch.Tensor:
     vectors = spans[..., head_bytes:].reshape(-1, num_spans, 4, 8, ROW_BLOCK, QUAD)
     levels = torch.stack([vectors & 15, vectors >> 4], dim=3).to(torch.float32)
     return levels.reshape(*shape, 8, ROW_BLOCK, QUAD) * steps - lowest
+
+
+def _six_spans(data: torch.Tensor, columns: int) -> torch.Tensor:
+    """Return the weights ``[blocks, groups, quads, 8, 4]``; see ``six_spans`` for the drawing."""
+    num_spans, num_groups = -(-columns // SPAN), SPAN // GROUP_SIZE
+    spans = data.view(-1, num_spans, ROW_BLOCK * SPAN_ROW_BYTES[WeightFormat.Q6K_G16])
+    sizes = [ROW_BLOCK * 2, ROW_BLOCK * 16, ROW_BLOCK * 192]
+    head, scales, levels = torch.split(spans, sizes, dim=2)
+    units = head.contiguous().view(torch.float16).to(torch.float32)
+    whole = scales.contiguous().view(torch.int8).view(-1, num_spans, num_groups, ROW_BLOCK, 2)
+    steps = (units[:, :, None, :, None] * whole).transpose(3, 4)
+    threes = levels.reshape(-1, num_spans, 2, 8, 3, ROW_BLOCK, QUAD).transpose(3, 4)
+    lower, twos = threes[:, :, :, :2], threes[:, :, :, 2:]
+    shifts = torch.arange(0, 8, 2, dtype=torch.uint8, device=data.device).view(4, 1, 1, 1)
+    six = torch.cat([lower & 15, lower >> 4], dim=3) | (twos >> shifts & 3) << 4
+    halves = six.view(-1, num_spans, num_groups, 2, 4, ROW_BLOCK, QUAD).to(torch.float32) - 32
+    weights = halves * steps[:, :, :, :, None, :, None]
+    return weights.view(-1, num_spans * num_groups, 8, ROW_BLOCK, QUAD)
 
 
 def _by_quad(wholes: torch.Tensor, bits: int) -> torch.Tensor:

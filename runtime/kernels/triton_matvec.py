@@ -15,7 +15,7 @@ from runtime.kernels.tiles import TILES, Tile, TileChoice
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ROW_BLOCK, matrix_bytes
 
-_Q8, _Q4, _FP4, _Q4A, _Q6, _Q3, _Q2, _Q4K = (tl.constexpr(number) for number in range(8))
+_Q8, _Q4, _FP4, _Q4A, _Q6, _Q3, _Q2, _Q4K, _Q6K = (tl.constexpr(number) for number in range(9))
 _BF16, _F16, _F32 = (tl.constexpr(number) for number in (2, 3, 4))
 KINDS = {
     WeightFormat.Q8_G32: 0,
@@ -26,13 +26,14 @@ KINDS = {
     WeightFormat.Q3_G16: 5,
     WeightFormat.Q2_G16: 6,
     WeightFormat.Q4K_G32: 7,
+    WeightFormat.Q6K_G16: 8,
 }
 """The formats whose groups are unpacked here."""
 PLAIN_KINDS = {WeightFormat.F32: 4, WeightFormat.F16: 3, WeightFormat.BF16: 2}
 """Plain numbers: they are widened as they are read, instead of into a copy before each use."""
 _HEAD_BYTES = {3: 32, 4: 32, 5: 32, 6: 32}
-_SCALE_BYTES = {0: 16, 1: 16, 2: 8}
-_VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2, 7: 4}
+_SCALE_BYTES = {0: 16, 1: 16, 2: 8, 8: 18}
+_VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2, 7: 4, 8: 6}
 _GROUPED_ROWS, _GROUPED_COLUMNS, _GROUPED_TOKENS = 32, 32, 16
 """What a program unpacks at a time where a matrix meets many rows of activations, and how many of
 these it takes together."""
@@ -330,6 +331,9 @@ def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
     """Return the weights of a tile."""
     if kind == _Q4K:
         return _span_weights(block[:, None] + (column // 256)[None, :] * 1152, row, column, is_here)
+    if kind == _Q6K:
+        span = block[:, None] + (column // 256)[None, :] * 1680
+        return _six_span_weights(span, row, column, is_here)
     column = column % 32
     levels = _levels(group + scale_bytes, row, column, is_here, kind)
     if kind <= _Q4:
@@ -376,6 +380,26 @@ def _span_weights(
     least_unit = tl.load(units + 8, mask=is_here, other=0).to(tl.float32)
     step = unit * scale.to(tl.float32)
     return level.to(tl.float32) * step - least_unit * least.to(tl.float32)
+
+
+@triton.jit
+def _six_span_weights(
+    span: tl.tensor, row: tl.tensor, column: tl.tensor, is_here: tl.tensor
+) -> tl.tensor:
+    """Return the weights of a tile in ``q6k_g16``, of which ``span`` holds 256 columns."""
+    group = (column % 256 // 32)[None, :]
+    quarter = group % 4
+    lane = (row * 4)[:, None] + (column % 4)[None, :]
+    quad = (column % 32 // 4)[None, :]
+    three = span + 144 + (group // 4 * 8 + quad) * 96 + lane
+    pairs = tl.load(three + quarter % 2 * 32, mask=is_here, other=0).to(tl.int32)
+    fours = pairs >> quarter // 2 * 4 & 15
+    twos = tl.load(three + 64, mask=is_here, other=0).to(tl.int32) >> quarter * 2 & 3
+    halves = span + 16 + (group * 8 + row[:, None]) * 2 + (column % 32 // 16)[None, :]
+    scale = tl.load(halves, mask=is_here, other=0).to(tl.int8, bitcast=True).to(tl.float32)
+    units = (span + 2 * row[:, None]).to(tl.pointer_type(tl.float16))
+    unit = tl.load(units, mask=is_here, other=0).to(tl.float32)
+    return ((fours | twos << 4) - 32).to(tl.float32) * (unit * scale)
 
 
 @triton.jit

@@ -14,4 +14,5 @@ FORMAT_CODES = {
     WeightFormat.Q3_G16: 8,
     WeightFormat.Q2_G16: 9,
     WeightFormat.Q4K_G32: 10,
+    WeightFormat.Q6K_G16: 11,
 }

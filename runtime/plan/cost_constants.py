@@ -22,6 +22,7 @@ NATIVE_CORE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.Q3_G16: 13e9,
         WeightFormat.Q2_G16: 12.5e9,
         WeightFormat.Q4K_G32: 17e9,
+        WeightFormat.Q6K_G16: 18e9,
     }
 )
 """Of one core of a Zen 4 with the others at work; see ``docs/decisions/0416-rate-of-a-core.md``."""
@@ -38,6 +39,7 @@ REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.Q3_G16: 0.09e9,
         WeightFormat.Q2_G16: 0.06e9,
         WeightFormat.Q4K_G32: 0.13e9,
+        WeightFormat.Q6K_G16: 0.13e9,
     }
 )
 

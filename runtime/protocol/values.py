@@ -32,6 +32,7 @@ class WeightFormat(enum.StrEnum):
     Q3_G16 = "q3_g16"
     Q2_G16 = "q2_g16"
     Q4K_G32 = "q4k_g32"
+    Q6K_G16 = "q6k_g16"
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -14,9 +14,9 @@ PART_ALIGN_BYTES = 64
 GROUP_SIZE = 32
 """Weights of a row that share one scale in the ``G32`` formats."""
 SPAN = 256
-"""Columns that share units in ``Q4K_G32``."""
-SPAN_ROW_BYTES = 144
-"""What a row takes there for so many columns, as a block of Q4_K does."""
+"""Columns that share units in ``Q4K_G32`` and ``Q6K_G16``."""
+SPAN_ROW_BYTES = {WeightFormat.Q4K_G32: 144, WeightFormat.Q6K_G16: 210}
+"""What a row takes there for so many columns, as blocks of Q4_K and Q6_K do."""
 ROW_BLOCK = 8
 """Rows interleaved in the ``G32`` formats."""
 QUAD = 4
@@ -38,6 +38,7 @@ STORED_BITS = {
     WeightFormat.Q3_G16: 3,
     WeightFormat.Q2_G16: 2,
     WeightFormat.Q4K_G32: 4,
+    WeightFormat.Q6K_G16: 6,
 }
 """Bits of a weight by format, scales left out."""
 AFFINE_FORMATS = frozenset(
@@ -163,8 +164,8 @@ class MatrixLayout:
     """One matrix inside a buffer: ``rows`` outputs by ``columns`` inputs in a format.
 
     In the ``G32`` formats ``rows`` is padded to a multiple of ``ROW_BLOCK`` and ``columns`` to a
-    multiple of ``GROUP_SIZE`` in storage, in ``Q4K_G32`` of ``SPAN``; ``num_bytes`` says what the
-    padded matrix takes.
+    multiple of ``GROUP_SIZE`` in storage, in the formats of ``SPAN_ROW_BYTES`` of ``SPAN``;
+    ``num_bytes`` says what the padded matrix takes.
     """
 
     format: WeightFormat
@@ -208,8 +209,8 @@ def matrix_bytes(weight_format: WeightFormat, rows: int, columns: int) -> int:
     if weight_format in PLAIN_FORMATS:
         return rows * columns * bits // 8
     padded_rows = -(-rows // ROW_BLOCK) * ROW_BLOCK
-    if weight_format is WeightFormat.Q4K_G32:
-        return padded_rows * -(-columns // SPAN) * SPAN_ROW_BYTES
+    if weight_format in SPAN_ROW_BYTES:
+        return padded_rows * -(-columns // SPAN) * SPAN_ROW_BYTES[weight_format]
     num_groups = -(-columns // GROUP_SIZE)
     scale_bytes = 1 if weight_format is WeightFormat.MXFP4 else 2
     row_bytes = 4 if weight_format in AFFINE_FORMATS else 0

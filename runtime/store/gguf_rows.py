@@ -13,7 +13,7 @@ import numpy.typing as npt
 from runtime.native.formats import FORMAT_CODES
 from runtime.native.loader import load_native
 from runtime.protocol.values import WeightFormat
-from runtime.spec.gguf import EXACT_KINDS, PLAIN, GgufKind, GgufRows, Join
+from runtime.spec.gguf import EXACT_KINDS, HOME, PLAIN, GgufKind, GgufRows, Join
 from runtime.spec.tensors import GROUP_SIZE, ROW_BLOCK, TensorEntry, matrix_bytes
 from runtime.store.base import LendingReads, Reads
 from runtime.store.bounce import MOST_LENT_BYTES
@@ -21,7 +21,7 @@ from runtime.store.direct import address_of
 from runtime.store.gguf_blocks import Decoded, decode, dequantise
 from runtime.store.not_finite import not_finite
 from runtime.store.plain import Bytes, Floats, bf16_of
-from runtime.store.records import fp4_record, interleaved, span_record
+from runtime.store.records import fp4_record, interleaved, six_span_record, span_record
 
 _STRIPE_WEIGHTS = 1 << 18
 """So many weights are put right at a time: what that takes stays near the cores."""
@@ -34,7 +34,7 @@ REPACKED = {
     GgufKind.MXFP4: WeightFormat.MXFP4,
     GgufKind.Q4_K: WeightFormat.Q4K_G32,
     GgufKind.Q5_K: WeightFormat.Q8_G32,
-    GgufKind.Q6_K: WeightFormat.Q8_G32,
+    GgufKind.Q6_K: WeightFormat.Q6K_G16,
 }
 """What the extension puts right by itself, to the same bits: the kinds of most files."""
 _LARGEST_F16 = np.float32(np.finfo(np.float16).max)
@@ -150,7 +150,9 @@ def _converted(
             return _moved_pairs(kind, stored)
         case WeightFormat.Q4K_G32:
             return span_record(stored.reshape(len(stored), -1, kind.block_bytes))
-        case WeightFormat.Q8_G32 if kind in EXACT_KINDS:
+        case WeightFormat.Q6K_G16:
+            return six_span_record(stored.reshape(len(stored), -1, kind.block_bytes))
+        case WeightFormat.Q8_G32 if kind in EXACT_KINDS and HOME[kind] is weight_format:
             return _moved_levels(decoded, len(stored))
         case WeightFormat.Q8_G32:
             return _rounded(entry, decoded.weights().reshape(len(stored), -1))

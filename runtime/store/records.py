@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from runtime.spec.tensors import LEAST_EXPONENT, MOST_EXPONENT, QUAD, ROW_BLOCK, SPAN_ROW_BYTES
+from runtime.spec.tensors import LEAST_EXPONENT, MOST_EXPONENT, QUAD, ROW_BLOCK
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -52,14 +52,26 @@ def fp4_record(pairs: Bytes, exponents: Bytes) -> Bytes:
 
 def span_record(blocks: Bytes) -> Bytes:
     """Return a matrix in ``q4k_g32`` of blocks of Q4_K ``[rows, spans, 144]``, bit for bit."""
-    num_spans = blocks.shape[1]
-    by_span = whole_blocks(blocks).reshape(-1, ROW_BLOCK, num_spans, SPAN_ROW_BYTES)
+    by_span = whole_blocks(blocks).reshape(-1, ROW_BLOCK, *blocks.shape[1:])
     by_span = by_span.transpose(0, 2, 1, 3)
     units = [by_span[..., :2], by_span[..., 2:4]]
     scales = by_span[..., 4:16].swapaxes(2, 3)
     quads = by_span[..., 16:].reshape(*by_span.shape[:3], -1, QUAD).swapaxes(2, 3)
-    shape = (len(by_span), num_spans, -1)
+    shape = (len(by_span), blocks.shape[1], -1)
     return np.concatenate([each.reshape(shape) for each in (*units, scales, quads)], axis=2)
+
+
+def six_span_record(blocks: Bytes) -> Bytes:
+    """Return a matrix in ``q6k_g16`` of blocks of Q6_K ``[rows, spans, 210]``, bit for bit."""
+    by_span = whole_blocks(blocks).reshape(-1, ROW_BLOCK, *blocks.shape[1:]).transpose(0, 2, 1, 3)
+    # Of each half of the columns: lower bits of two runs and the upper ones of both, in quads.
+    lower = by_span[..., :128].reshape(*by_span.shape[:3], 2, 2, 8, QUAD)
+    upper = by_span[..., 128:192].reshape(*by_span.shape[:3], 2, 1, 8, QUAD)
+    quads = np.concatenate([lower, upper], axis=4).transpose(0, 1, 3, 5, 4, 2, 6)
+    scales = by_span[..., 192:208].reshape(*by_span.shape[:3], -1, 2).swapaxes(2, 3)
+    shape = (len(by_span), blocks.shape[1], -1)
+    parts = (by_span[..., 208:], scales, quads)
+    return np.concatenate([each.reshape(shape) for each in parts], axis=2)
 
 
 def whole_blocks(array: Bytes) -> Bytes:

@@ -129,7 +129,7 @@ def test_triton_experts_equal_the_reference(
 @pytest.mark.parametrize(
     "formats",
     [
-        (WeightFormat.Q4K_G32, WeightFormat.Q4K_G32, WeightFormat.Q8_G32),
+        (WeightFormat.Q4K_G32, WeightFormat.Q4K_G32, WeightFormat.Q6K_G16),
         (WeightFormat.F16, WeightFormat.Q4_G32, WeightFormat.BF16),
     ],
 )

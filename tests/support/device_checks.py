@@ -131,7 +131,7 @@ def check_experts_here_and_there(device: Device, host: Kernels) -> None:
     With a device that shares the host's kernels the bits are the same. So it is where matrices have
     several formats.
     """
-    several = (WeightFormat.Q4K_G32, WeightFormat.Q4K_G32, WeightFormat.Q8_G32)
+    several = (WeightFormat.Q4K_G32, WeightFormat.Q4K_G32, WeightFormat.Q6K_G16)
     for layout in (expert_layout(WeightFormat.Q8_G32, 64, 32), layout_in(several, 64, 32)):
         _check_here_and_there(device, host, layout)
 

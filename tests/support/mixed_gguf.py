@@ -30,8 +30,13 @@ def q4_k_m(layer: int, part: ExpertPart) -> str:
 
 
 def q5_k_m(layer: int, part: ExpertPart) -> str:
-    """Two kinds that become one format."""
+    """What leads down has more bits in the file in half of the layers, and fewer in memory."""
     return "Q6_K" if part is ExpertPart.DOWN and layer in (2, 3) else "Q5_K"
+
+
+def all_eight(layer: int, part: ExpertPart) -> str:
+    """Two kinds that become one format."""
+    return "Q3_K" if part is ExpertPart.DOWN and layer in (2, 3) else "Q5_K"
 
 
 def q3_k_m(layer: int, part: ExpertPart) -> str:
@@ -42,6 +47,11 @@ def q3_k_m(layer: int, part: ExpertPart) -> str:
 def older(layer: int, part: ExpertPart) -> str:
     """Kinds of 32 weights beside each other."""
     return "Q8_0" if part is ExpertPart.DOWN and layer != 1 else "Q4_0"
+
+
+def wide_down(layer: int, part: ExpertPart) -> str:
+    """What leads down takes nearly twice as much in half of the layers."""
+    return "Q8_0" if part is ExpertPart.DOWN and layer in (2, 3) else "Q4_K"
 
 
 def with_plain(layer: int, part: ExpertPart) -> str:
@@ -55,7 +65,7 @@ def with_plain(layer: int, part: ExpertPart) -> str:
 
 
 KINDS: dict[str, KindOf] = {
-    each.__name__: each for each in (q4_k_m, q5_k_m, q3_k_m, older, with_plain)
+    each.__name__: each for each in (q4_k_m, q5_k_m, all_eight, q3_k_m, older, with_plain)
 }
 
 

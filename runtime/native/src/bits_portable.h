@@ -34,5 +34,24 @@ inline Lanes multiply_halves(const Lanes& bytes, const uint8_t* x) {
         [&](int i) { return (bytes.lane[i] & 15) * both[0] + (bytes.lane[i] >> 4) * both[1]; });
 }
 
+// Two signed bytes for each of eight rows; their products with the two int16 at x, added.
+struct SignedHalves {
+    Lanes first, second;
+};
+inline SignedHalves load_signed_halves(const uint8_t* p) {
+    return {fill<Lanes>([p](int i) { return static_cast<int32_t>(static_cast<int8_t>(p[2 * i])); }),
+            fill<Lanes>(
+                [p](int i) { return static_cast<int32_t>(static_cast<int8_t>(p[2 * i + 1])); })};
+}
+inline Lanes multiply_signed_halves(const SignedHalves& halves, const uint8_t* x) {
+    int16_t both[2];
+    std::memcpy(both, x, sizeof both);
+    return fill<Lanes>([&](int i) {
+        return halves.first.lane[i] * both[0] + halves.second.lane[i] * both[1];
+    });
+}
+inline Factors first_factors(const SignedHalves& halves) { return halves.first; }
+inline Factors second_factors(const SignedHalves& halves) { return halves.second; }
+
 }  // namespace
 }  // namespace larder

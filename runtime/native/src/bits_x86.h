@@ -30,5 +30,15 @@ inline Lanes multiply_halves(Lanes bytes, const uint8_t* x) {
     return _mm256_madd_epi16(_mm256_or_si256(first_halves(bytes), second), same_quad(x));
 }
 
+// Two signed bytes for each of eight rows, as pairs of 16 bits; their products with the two int16 at
+// x, added.
+using SignedHalves = Lanes;
+inline SignedHalves load_signed_halves(const uint8_t* p) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+inline Lanes multiply_signed_halves(SignedHalves halves, const uint8_t* x) {
+    return _mm256_madd_epi16(halves, same_quad(x));
+}
+
 }  // namespace
 }  // namespace larder

@@ -16,6 +16,8 @@
 
 #include "kernel_spans.h"
 
+#include "kernel_six_spans.h"
+
 #include "kernel_softmax.h"
 
 #include "kernel_activation.h"
@@ -29,7 +31,8 @@ const KernelTable& LARDER_TABLE() {
         kTableName,
         {dot_plain<LoadF32>, dot_plain<LoadF16>, dot_plain<LoadBf16>, dot_quads<EightBit>,
          dot_quads<FourBit>, dot_quads<Fp4>, dot_quads<Affine>, dot_quads<SixBit>,
-         dot_quads<SmallBits<3>>, dot_quads<SmallBits<2>>, dot_quads<Spans>},
+         dot_quads<SmallBits<3>>, dot_quads<SmallBits<2>>, dot_quads<Spans>,
+         dot_quads<SixSpans>},
         quantise,
         activate,
         exponentials,

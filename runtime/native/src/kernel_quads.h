@@ -243,6 +243,14 @@ template <int R>
 LARDER_APART void add_spans(const uint8_t* block, int64_t num_groups, const uint8_t* const* x,
                       Eight totals[R]);
 
+// The same of blocks of Q6_K, in kernel_six_spans.h.
+struct SixSpans {
+    static constexpr Format kFormat = Format::Q6KG16;
+};
+template <int R>
+LARDER_APART void add_six_spans(const uint8_t* block, int64_t num_groups, const uint8_t* const* x,
+                          Eight totals[R]);
+
 template <class Weight, int R>
 int64_t quads_sweep(const Weights& weights, const uint8_t* block, int64_t num_rows,
                     const uint8_t* const* x, int64_t first_x, int64_t num_x, float* y,
@@ -255,6 +263,8 @@ int64_t quads_sweep(const Weights& weights, const uint8_t* block, int64_t num_ro
             add_half_groups<Weight, R>(block, num_groups, x + i, totals);
         else if constexpr (Weight::kFormat == Format::Q4KG32)
             add_spans<R>(block, num_groups, x + i, totals);
+        else if constexpr (Weight::kFormat == Format::Q6KG16)
+            add_six_spans<R>(block, num_groups, x + i, totals);
         else
             add_groups<Weight, R>(block, num_groups, x + i, totals);
         for (int r = 0; r < R; ++r) {

@@ -128,6 +128,45 @@ inline bool move_spans(const uint8_t* stored, int64_t rows, int64_t spans, uint8
     return true;
 }
 
+// Blocks of Q6_K: units, then scales two by two, then lower and upper bits in threes of vectors.
+inline bool move_six_spans(const uint8_t* stored, int64_t rows, int64_t spans, uint8_t* out) {
+    constexpr int64_t kStored = kSixSpanBytes / kRowBlock, kUnit = 208, kScales = 192, kUpper = 128;
+    constexpr int64_t kThreeBytes = 3 * kVectorBytes, kRun = 8 * kQuadColumns;
+    const int64_t stride = spans * kStored;
+    for (int64_t i = 0; i < rows * spans; ++i)
+        if (!is_finite_f16(stored + i * kStored + kUnit)) return false;
+    for (int64_t first = 0; first < rows; first += kRowBlock) {
+        const int64_t count = rows - first < kRowBlock ? rows - first : kRowBlock;
+        for (int64_t s = 0; s < spans; ++s, out += kSixSpanBytes) {
+            const uint8_t* const blocks = stored + first * stride + s * kStored;
+            uint8_t* const scales = out + 2 * kRowBlock;
+            if (count < kRowBlock) std::memset(out, 0, kSixSpanBytes);
+            for (int64_t r = 0; r < count; ++r) {
+                const uint8_t* const block = blocks + r * stride;
+                std::memcpy(out + 2 * r, block + kUnit, 2);
+                for (int64_t g = 0; g < kSpan / kGroup; ++g)
+                    std::memcpy(scales + 2 * (g * kRowBlock + r), block + kScales + 2 * g, 2);
+            }
+            // Runs of 32 bytes of a row, which become the first, second or third of eight threes.
+            for (int64_t run = 0; run < 6; ++run) {
+                const int64_t part = run % 3, half = run / 3;
+                const int64_t from = part == 2 ? kUpper + half * kRun : half * 2 * kRun + part * kRun;
+                uint8_t* const place =
+                    out + kSixSpanHead + half * 8 * kThreeBytes + part * kVectorBytes;
+                uint8_t vectors[8 * kVectorBytes] = {};
+                if (count == kRowBlock)
+                    scatter_all<kRun>(blocks + from, stride, vectors);
+                else
+                    for (int64_t r = 0; r < count; ++r)
+                        scatter(blocks + r * stride + from, kRun, vectors, r);
+                for (int64_t q = 0; q < 8; ++q)
+                    std::memcpy(place + q * kThreeBytes, vectors + q * kVectorBytes, kVectorBytes);
+            }
+        }
+    }
+    return true;
+}
+
 // Eight scales and eight leasts of a block of 256 weights; false for one that is no number.
 inline bool read_k_lines(const uint8_t* block, float* scales, float* leasts) {
     const float scale = float_of_f16(block), least = float_of_f16(block + 2);
@@ -146,15 +185,11 @@ inline bool read_k_lines(const uint8_t* block, float* scales, float* leasts) {
     return is_right;
 }
 
-// (level - offset) * scale - least: two roundings, as what is taken off the level is exact.
-template <int kCount>
-inline void weigh_levels(const uint8_t* levels, float offset, float scale, float least,
-                         float* weights) {
-    const Eight one = every_eight(1);
-    for (int i = 0; i < kCount; i += kRowBlock) {
-        const Eight level = fma_eight(load_whole_scales(levels + i), one, every_eight(-offset));
-        const Eight weight = mul_eight(level, every_eight(scale));
-        store_eight(weights + i, fma_eight(weight, one, every_eight(-least)));
+// level * scale - least of a group: two roundings.
+inline void weigh_levels(const uint8_t* levels, float scale, float least, float* weights) {
+    for (int64_t i = 0; i < kGroup; i += kRowBlock) {
+        const Eight weight = mul_eight(load_whole_scales(levels + i), every_eight(scale));
+        store_eight(weights + i, fma_eight(weight, every_eight(1), every_eight(-least)));
     }
 }
 
@@ -169,30 +204,9 @@ inline bool weigh_q5_k(const uint8_t* block, float* weights) {
         for (int i = 0; i < kGroup; ++i)
             levels[i] = static_cast<uint8_t>(((low[i] >> shift) & 15) |
                                              ((block[16 + i] >> g) & 1) << 4);
-        weigh_levels<kGroup>(levels, 0, scales[g], leasts[g], weights + g * kGroup);
+        weigh_levels(levels, scales[g], leasts[g], weights + g * kGroup);
     }
     return true;
-}
-
-inline bool weigh_q6_k(const uint8_t* block, float* weights) {
-    const float unit = float_of_f16(block + 208);
-    const int8_t* const counts = reinterpret_cast<const int8_t*>(block + 192);
-    bool is_right = true;
-    for (int run = 0; run < 8; ++run) {
-        const uint8_t* const low = block + run / 4 * 64 + run % 2 * 32;
-        const uint8_t* const high = block + 128 + run / 4 * 32;
-        const int low_shift = run % 4 / 2 * 4, high_shift = run % 4 * 2;
-        uint8_t levels[kGroup];
-        for (int i = 0; i < kGroup; ++i)
-            levels[i] = static_cast<uint8_t>(((low[i] >> low_shift) & 15) |
-                                             ((high[i] >> high_shift) & 3) << 4);
-        for (int half = 0; half < 2; ++half) {
-            const float scale = unit * static_cast<float>(counts[run * 2 + half]);
-            is_right = is_right && is_finite(scale);
-            weigh_levels<16>(levels + half * 16, 32, scale, 0, weights + run * kGroup + half * 16);
-        }
-    }
-    return is_right;
 }
 
 // A group of 32 weights in levels of eight bits; the scale is returned. False: beyond f16.
@@ -263,8 +277,8 @@ inline bool repack_rows(int kind, Format format, const uint8_t* stored, int64_t 
             return format == Format::Q8G32 &&
                    round_rows<weigh_q5_k>(176, stored, rows, columns, out);
         case 14:
-            return format == Format::Q8G32 &&
-                   round_rows<weigh_q6_k>(210, stored, rows, columns, out);
+            return format == Format::Q6KG16 &&
+                   move_six_spans(stored, rows, columns / kSpan, out);
     }
     return false;
 }

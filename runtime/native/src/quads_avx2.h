@@ -26,6 +26,14 @@ inline Factors load_factors(const uint8_t* p) {
     return _mm256_shuffle_epi8(_mm256_set1_epi64x(eight), places);
 }
 
+// The first or the second of two signed numbers of 16 bits for each row.
+inline Factors first_factors(Lanes halves) {
+    return _mm256_blend_epi16(halves, _mm256_slli_epi32(halves, 16), 0xaa);
+}
+inline Factors second_factors(Lanes halves) {
+    return _mm256_blend_epi16(_mm256_srli_epi32(halves, 16), halves, 0xaa);
+}
+
 // Sums of four products for each of eight rows. Levels are unsigned and at most kMaxLevel; what
 // `kAdds` vectors of them add up to stays within 16 bits: 8 * 2 * 15 * 127 < 2 ** 15.
 template <int kMaxLevel>

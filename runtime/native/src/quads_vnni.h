@@ -13,6 +13,12 @@ inline Factors load_factors(const uint8_t* p) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
 }
 
+// The first or the second of two signed numbers of 16 bits for each row.
+inline Factors first_factors(Lanes halves) {
+    return _mm256_srai_epi32(_mm256_slli_epi32(halves, 16), 16);
+}
+inline Factors second_factors(Lanes halves) { return _mm256_srai_epi32(halves, 16); }
+
 // Sums of four products for each of eight rows, of unsigned levels.
 template <int kMaxLevel>
 class SmallSum {

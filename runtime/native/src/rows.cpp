@@ -106,6 +106,22 @@ float span_value(const Weights& weights, int64_t row, int64_t column) {
     return static_cast<float>(level) * step - lowest;
 }
 
+// A weight of the blocks of Q6_K; see kernel_six_spans.h for the drawing.
+float six_span_value(const Weights& weights, int64_t row, int64_t column) {
+    const int64_t lane = row % kRowBlock, group = column % kSpan / kGroup, quarter = group % 4;
+    const uint8_t* const span = weights.data +
+                                row / kRowBlock * block_bytes(weights.format, weights.columns) +
+                                column / kSpan * kSixSpanBytes;
+    const int64_t half = column % kGroup / 16, vector = column % kGroup / 4;
+    const uint8_t scale = span[2 * kRowBlock + 2 * (group * kRowBlock + lane) + half];
+    const uint8_t* const three =
+        span + kSixSpanHead + (group / 4 * 8 + vector) * 96 + lane * 4 + column % 4;
+    const int pair = three[quarter % 2 * 32];
+    const int level = (quarter < 2 ? pair & 15 : pair >> 4) | (three[64] >> 2 * quarter & 3) << 4;
+    const float step = float_of_f16(span + 2 * lane) * static_cast<float>(static_cast<int8_t>(scale));
+    return static_cast<float>(level - 32) * step;
+}
+
 float weight_at(const Weights& weights, int64_t row, int64_t column) {
     const uint8_t* const plain = weights.data + row * weights.row_bytes;
     switch (weights.format) {
@@ -120,6 +136,8 @@ float weight_at(const Weights& weights, int64_t row, int64_t column) {
             return float_of_bf16(plain + 2 * column);
         case Format::Q4KG32:
             return span_value(weights, row, column);
+        case Format::Q6KG16:
+            return six_span_value(weights, row, column);
         default:
             break;
     }

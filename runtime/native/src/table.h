@@ -6,8 +6,8 @@
 namespace larder {
 
 enum class Format : int { F32 = 0, F16 = 1, BF16 = 2, Q8G32 = 3, Q4G32 = 4, Mxfp4 = 5, Q4AG32 = 6,
-                          Q6G32 = 7, Q3G16 = 8, Q2G16 = 9, Q4KG32 = 10 };
-constexpr int kNumFormats = 11;
+                          Q6G32 = 7, Q3G16 = 8, Q2G16 = 9, Q4KG32 = 10, Q6KG16 = 11 };
+constexpr int kNumFormats = 12;
 
 constexpr int64_t kGroup = 32;     // weights of a row that share a scale
 constexpr int64_t kRowBlock = 8;   // rows interleaved in the G32 formats
@@ -45,9 +45,14 @@ constexpr int64_t kSpan = 256;
 constexpr int64_t kSpanBytes = kRowBlock * 144;
 constexpr int64_t kSpanHead = kRowBlock * 16;  // of them, before the levels
 
+constexpr int64_t kSixSpanBytes = kRowBlock * 210;  // the same of blocks of Q6_K
+constexpr int64_t kSixSpanHead = kRowBlock * 18;
+
 // Bytes of a block of rows in the interleaved formats.
 constexpr int64_t block_bytes(Format format, int64_t columns) {
-    if (format == Format::Q4KG32) return (columns + kSpan - 1) / kSpan * kSpanBytes;
+    const int64_t spans = (columns + kSpan - 1) / kSpan;
+    if (format == Format::Q4KG32) return spans * kSpanBytes;
+    if (format == Format::Q6KG16) return spans * kSixSpanBytes;
     return head_bytes(format) + (columns + kGroup - 1) / kGroup * group_bytes(format);
 }
 

@@ -55,10 +55,10 @@ def test_inspect_of_a_mixed_gguf_file_tells_its_formats(
     path = str(write_mixed(tmp_path / "m.gguf", q4_k_m))
     assert main(["inspect", path]) == 0
     text = capsys.readouterr().out
-    assert "GGUF Q4_K, Q6_K, F32, experts read as q4k_g32 and q8_g32, 5.17 bits a weight" in text
+    assert "GGUF Q4_K, Q6_K, F32, experts read as q4k_g32 and q6k_g16, 4.84 bits a weight" in text
     assert main(["inspect", path, "--json"]) == 0
     mixed = json.loads(capsys.readouterr().out)["mixed_experts"]
-    assert list(mixed["format_bytes"]) == ["q4k_g32", "q8_g32"]
+    assert list(mixed["format_bytes"]) == ["q4k_g32", "q6k_g16"]
 
 
 def test_inspect_json_of_a_model_is_its_report(model: str, capsys: Capture) -> None:

@@ -20,7 +20,7 @@ from runtime.spec.footprint import policy_bytes, staging_slots, work_bytes
 from runtime.spec.ram_slots import Records, ram_experts_bytes, ram_slots_within
 from tests.support.hand_made_plans import device_plan, exact_plan
 from tests.support.loaded_logits import loaded_logits
-from tests.support.mixed_gguf import KINDS, NUM_EXPERTS, NUM_LAYERS, q4_k_m, write_mixed
+from tests.support.mixed_gguf import KINDS, NUM_EXPERTS, NUM_LAYERS, q4_k_m, wide_down, write_mixed
 from tests.support.plan_cases import facts_of, machine
 from tests.unit.generate.conftest import OpenEngine
 
@@ -76,15 +76,15 @@ def test_slots_have_the_sizes_of_their_experts_where_all_have_one(
     policy = policy_bytes(NUM_LAYERS, NUM_EXPERTS)
     assert parts.ledger.by_kind()[MemoryPart.EXPERTS] == mixed.records_bytes + policy
     assert engine._model is not None
-    assert engine._model.mean_bits == pytest.approx((4.5 * 10 + 8.5 * 2) / 12)
-    # 5.33 bits in two layers, 4 in the others.
+    assert engine._model.mean_bits == pytest.approx((4.5 * 10 + 6.5625 * 2) / 12)
+    # 4.67 bits in two layers, 4 in the others.
     assert list(parts.tally.bits) == [4] * 12 + [5] * 12
 
 
 def test_slots_by_layer_are_more_and_every_budget_gives_the_same_answers(
     open_engine: OpenEngine, tmp_path: Path
 ) -> None:
-    path = write_mixed(tmp_path / "m.gguf", q4_k_m, num_experts=16)
+    path = write_mixed(tmp_path / "m.gguf", wide_down, num_experts=16)
     facts, here = facts_of(path), machine()
 
     def planned(ram_bytes: int | None) -> PlacementPlan:

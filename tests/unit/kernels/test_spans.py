@@ -10,10 +10,12 @@ from hypothesis import given
 from runtime.kernels.formats import pack, unpack
 from runtime.kernels.quads import Floats
 from runtime.protocol.values import WeightFormat
-from runtime.spec.tensors import SPAN_ROW_BYTES, matrix_bytes
+from runtime.spec.tensors import SPAN_ROW_BYTES as ROW_BYTES_BY_FORMAT
+from runtime.spec.tensors import matrix_bytes
 from runtime.store.records import span_record
 
 Q4K, Q4A = WeightFormat.Q4K_G32, WeightFormat.Q4A_G32
+SPAN_ROW_BYTES = ROW_BYTES_BY_FORMAT[Q4K]
 
 
 def restored(array: Floats) -> Floats:

@@ -15,10 +15,10 @@ from tests.support.mixed_gguf import (
     KINDS,
     NUM_EXPERTS,
     NUM_LAYERS,
+    all_eight,
     expert_rows,
     numbers_of,
     q4_k_m,
-    q5_k_m,
     with_plain,
     write_mixed,
 )
@@ -82,20 +82,20 @@ def test_report_says_in_which_formats_experts_are_and_how_many_bits_that_is(
     experts = NUM_EXPERTS * matrix
     assert mixed.format_bytes == {
         WeightFormat.Q4K_G32: experts * 10 * 144 // 256,
-        WeightFormat.Q8_G32: experts * 2 * 34 // 32,
+        WeightFormat.Q6K_G16: experts * 2 * 210 // 256,
     }
-    assert list(mixed.format_bytes) == [WeightFormat.Q4K_G32, WeightFormat.Q8_G32]
-    assert mixed.bits == pytest.approx((10 * 4.5 + 2 * 8.5) / 12)
-    # In the file Q6_K takes 6.56 bits.
+    assert list(mixed.format_bytes) == [WeightFormat.Q4K_G32, WeightFormat.Q6K_G16]
+    # As in the file.
+    assert mixed.bits == pytest.approx((10 * 4.5 + 2 * 6.5625) / 12)
     assert report.expert_bytes == matrix * (10 * 144 + 2 * 210) // 256 // NUM_LAYERS
 
 
 def test_kinds_that_become_one_format_are_not_mixed(tmp_path: Path) -> None:
-    report = inspect_folder(str(write_mixed(tmp_path / "m.gguf", q5_k_m))).report
+    report = inspect_folder(str(write_mixed(tmp_path / "m.gguf", all_eight))).report
     assert report.mixed_experts is None
     assert report.stored_format is WeightFormat.Q8_G32
     # What the drive reads is still that of both kinds.
-    assert report.expert_bytes == 256 * 512 * (10 * 176 + 2 * 210) // 256 // NUM_LAYERS
+    assert report.expert_bytes == 256 * 512 * (10 * 176 + 2 * 110) // 256 // NUM_LAYERS
 
 
 def test_of_formats_with_as_many_weights_that_of_more_bits_is_named(tmp_path: Path) -> None:
