@@ -26,6 +26,7 @@ _BITS = {
     WeightFormat.Q2_G16: "2.5",
     WeightFormat.Q4K_G32: "4.5",
     WeightFormat.Q6K_G16: "6.6",
+    WeightFormat.Q5K_G32: "5.5",
 }
 
 

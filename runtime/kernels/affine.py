@@ -15,7 +15,11 @@ from runtime.spec.tensors import GROUP_SIZE, QUAD, ROW_BLOCK
 _MOST = 255
 _COARSE_BELOW = np.float32(2.0**-18)
 """Of the units of fp16, which are 2^-24 apart there."""
-SPREADS = {4: (13.6, 14.2, 14.7, 15.2, 15.7), 6: (62.0, 62.6, 63.0, 63.4)}
+SPREADS = {
+    4: (13.6, 14.2, 14.7, 15.2, 15.7),
+    5: (29.6, 30.3, 30.8, 31.4),
+    6: (62.0, 62.6, 63.0, 63.4),
+}
 """Levels into which the span of a group is tried to be stretched, by bits."""
 _LEAST_SPAN = 2.0**-60
 """A span that is smaller counts as none."""

@@ -62,8 +62,9 @@ def pack(weight_format: WeightFormat, array: Floats, importance: Floats | None =
                 pack_small_groups, importance=_grouped_importance(importance), bits=bits
             )
             return _in_slices(array, pack_groups)
-        case WeightFormat.Q4K_G32:
-            return _in_slices(array, pack_spans)
+        case WeightFormat.Q4K_G32 | WeightFormat.Q5K_G32:
+            bits = STORED_BITS[weight_format]
+            return _in_slices(array, functools.partial(pack_spans, bits=bits))
         case WeightFormat.Q6K_G16:
             return _in_slices(array, pack_six_spans)
 
@@ -104,8 +105,8 @@ def unpack(weight_format: WeightFormat, data: Bytes, rows: int, columns: int) ->
             return unpack_affine(data, rows, columns, STORED_BITS[weight_format])
         case WeightFormat.Q3_G16 | WeightFormat.Q2_G16:
             return unpack_small(data, rows, columns, STORED_BITS[weight_format])
-        case WeightFormat.Q4K_G32:
-            return unpack_spans(data, rows, columns)
+        case WeightFormat.Q4K_G32 | WeightFormat.Q5K_G32:
+            return unpack_spans(data, rows, columns, STORED_BITS[weight_format])
         case WeightFormat.Q6K_G16:
             return unpack_six_spans(data, rows, columns)
 

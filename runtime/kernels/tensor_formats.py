@@ -37,8 +37,8 @@ def unpack_tensor(
     plain = PLAIN_TYPES.get(weight_format)
     if plain is not None:
         return data.view(plain).view(rows, columns).to(torch.float32)
-    if weight_format is WeightFormat.Q4K_G32:
-        quads = _spans(data, columns)
+    if weight_format in {WeightFormat.Q4K_G32, WeightFormat.Q5K_G32}:
+        quads = _spans(data, columns, STORED_BITS[weight_format])
     elif weight_format is WeightFormat.Q6K_G16:
         quads = _six_spans(data, columns)
     elif weight_format in AFFINE_FORMATS:
@@ -99,10 +99,10 @@ def _affine(data: torch.Tensor, columns: int, bits: int) -> torch.Tensor:
     return _levels(vectors, bits).to(torch.float32) * steps - leasts
 
 
-def _spans(data: torch.Tensor, columns: int) -> torch.Tensor:
+def _spans(data: torch.Tensor, columns: int, bits: int) -> torch.Tensor:
     """Return the weights ``[blocks, groups, quads, 8, 4]``; see ``spans`` for the drawing."""
     num_spans, unit_bytes = -(-columns // SPAN), 4 * ROW_BLOCK
-    spans = data.view(-1, num_spans, ROW_BLOCK * SPAN_ROW_BYTES[WeightFormat.Q4K_G32])
+    spans = data.view(-1, num_spans, ROW_BLOCK * (16 + SPAN * bits // 8))
     units = spans[..., :unit_bytes].contiguous().view(torch.float16).to(torch.float32)
     units = units.view(-1, num_spans, 2, 1, ROW_BLOCK)
     head_bytes = 16 * ROW_BLOCK
@@ -115,9 +115,20 @@ def _spans(data: torch.Tensor, columns: int) -> torch.Tensor:
         )
         for place, (lower, four) in enumerate(((scales, nibbles & 15), (leasts, nibbles >> 4)))
     )
-    vectors = spans[..., head_bytes:].reshape(-1, num_spans, 4, 8, ROW_BLOCK, QUAD)
-    levels = torch.stack([vectors & 15, vectors >> 4], dim=3).to(torch.float32)
+    levels = _span_levels(spans[..., head_bytes:], bits).to(torch.float32)
     return levels.reshape(*shape, 8, ROW_BLOCK, QUAD) * steps - lowest
+
+
+def _span_levels(vectors: torch.Tensor, bits: int) -> torch.Tensor:
+    """Return levels ``[blocks, spans, pairs of groups, 2, quads, 8, 4]``."""
+    shape = (*vectors.shape[:2], 4, 8) if bits == 4 else (*vectors.shape[:2], 8, 5)
+    vectors = vectors.reshape(*shape, ROW_BLOCK, QUAD)
+    pairs = vectors if bits == 4 else vectors[:, :, :, :4].transpose(2, 3)
+    levels = torch.stack([pairs & 15, pairs >> 4], dim=3)
+    if bits == 4:
+        return levels
+    shifts = torch.arange(8, dtype=torch.uint8, device=vectors.device).view(4, 2, 1, 1, 1)
+    return levels | (vectors[:, :, None, None, :, 4] >> shifts & 1) << 4
 
 
 def _six_spans(data: torch.Tensor, columns: int) -> torch.Tensor:

@@ -15,7 +15,9 @@ from runtime.kernels.tiles import TILES, Tile, TileChoice
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ROW_BLOCK, matrix_bytes
 
-_Q8, _Q4, _FP4, _Q4A, _Q6, _Q3, _Q2, _Q4K, _Q6K = (tl.constexpr(number) for number in range(9))
+_Q8, _Q4, _FP4, _Q4A, _Q6, _Q3, _Q2, _Q4K, _Q6K, _Q5K = (
+    tl.constexpr(number) for number in range(10)
+)
 _BF16, _F16, _F32 = (tl.constexpr(number) for number in (2, 3, 4))
 KINDS = {
     WeightFormat.Q8_G32: 0,
@@ -27,13 +29,14 @@ KINDS = {
     WeightFormat.Q2_G16: 6,
     WeightFormat.Q4K_G32: 7,
     WeightFormat.Q6K_G16: 8,
+    WeightFormat.Q5K_G32: 9,
 }
 """The formats whose groups are unpacked here."""
 PLAIN_KINDS = {WeightFormat.F32: 4, WeightFormat.F16: 3, WeightFormat.BF16: 2}
 """Plain numbers: they are widened as they are read, instead of into a copy before each use."""
 _HEAD_BYTES = {3: 32, 4: 32, 5: 32, 6: 32}
 _SCALE_BYTES = {0: 16, 1: 16, 2: 8, 8: 18}
-_VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2, 7: 4, 8: 6}
+_VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2, 7: 4, 8: 6, 9: 5}
 _GROUPED_ROWS, _GROUPED_COLUMNS, _GROUPED_TOKENS = 32, 32, 16
 """What a program unpacks at a time where a matrix meets many rows of activations, and how many of
 these it takes together."""
@@ -330,7 +333,11 @@ def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
 ) -> tl.tensor:
     """Return the weights of a tile."""
     if kind == _Q4K:
-        return _span_weights(block[:, None] + (column // 256)[None, :] * 1152, row, column, is_here)
+        span = block[:, None] + (column // 256)[None, :] * 1152
+        return _span_weights(span, row, column, is_here, has_fifths=False)
+    if kind == _Q5K:
+        span = block[:, None] + (column // 256)[None, :] * 1408
+        return _span_weights(span, row, column, is_here, has_fifths=True)
     if kind == _Q6K:
         span = block[:, None] + (column // 256)[None, :] * 1680
         return _six_span_weights(span, row, column, is_here)
@@ -361,14 +368,26 @@ def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
 
 @triton.jit
 def _span_weights(
-    span: tl.tensor, row: tl.tensor, column: tl.tensor, is_here: tl.tensor
+    span: tl.tensor,
+    row: tl.tensor,
+    column: tl.tensor,
+    is_here: tl.tensor,
+    has_fifths: tl.constexpr,
 ) -> tl.tensor:
-    """Return the weights of a tile in ``q4k_g32``, of which ``span`` holds 256 columns."""
+    """Return the weights of a tile in ``q4k_g32``, of which ``span`` holds 256 columns.
+
+    With ``has_fifths`` it is in ``q5k_g32``.
+    """
     group = (column % 256 // 32)[None, :]
     lane = (row * 4)[:, None] + (column % 4)[None, :]
-    vector = group // 2 * 8 + (column % 32 // 4)[None, :]
-    pair = tl.load(span + 128 + vector * 32 + lane, mask=is_here, other=0).to(tl.int32)
+    quad = (column % 32 // 4)[None, :]
+    levels = span + 128 + lane
+    vector = quad * 5 + group // 2 if has_fifths else group // 2 * 8 + quad
+    pair = tl.load(levels + vector * 32, mask=is_here, other=0).to(tl.int32)
     level = pair >> group % 2 * 4 & 15
+    if has_fifths:
+        fifths = tl.load(levels + (quad * 5 + 4) * 32, mask=is_here, other=0).to(tl.int32)
+        level = level | (fifths >> group & 1) << 4
     packed = span + 32 + group % 4 * 8 + row[:, None]
     scales = tl.load(packed, mask=is_here, other=0).to(tl.int32)
     leasts = tl.load(packed + 32, mask=is_here, other=0).to(tl.int32)

@@ -15,4 +15,5 @@ FORMAT_CODES = {
     WeightFormat.Q2_G16: 9,
     WeightFormat.Q4K_G32: 10,
     WeightFormat.Q6K_G16: 11,
+    WeightFormat.Q5K_G32: 12,
 }

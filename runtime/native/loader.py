@@ -38,6 +38,7 @@ class NativeModule(Protocol):
     Q2_GROUP_BYTES: int
     """With the head of their block, as of ``Q4A``."""
     Q4K_SPAN_BYTES: int
+    Q5K_SPAN_BYTES: int
     Q6K_SPAN_BYTES: int
 
     def attention_block(

@@ -33,6 +33,7 @@ class WeightFormat(enum.StrEnum):
     Q2_G16 = "q2_g16"
     Q4K_G32 = "q4k_g32"
     Q6K_G16 = "q6k_g16"
+    Q5K_G32 = "q5k_g32"
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)

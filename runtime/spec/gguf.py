@@ -65,7 +65,7 @@ HOME: Mapping[GgufKind, WeightFormat] = {
     GgufKind.Q3_K: WeightFormat.Q8_G32,
     GgufKind.Q4_1: WeightFormat.Q8_G32,
     GgufKind.Q5_1: WeightFormat.Q8_G32,
-    GgufKind.Q5_K: WeightFormat.Q8_G32,
+    GgufKind.Q5_K: WeightFormat.Q5K_G32,
     GgufKind.Q6_K: WeightFormat.Q6K_G16,
     GgufKind.IQ4_XS: WeightFormat.Q8_G32,
 }
@@ -78,6 +78,7 @@ EXACT_KINDS = frozenset(
         GgufKind.IQ4_NL,
         GgufKind.Q4_0,
         GgufKind.Q4_K,
+        GgufKind.Q5_K,
         GgufKind.Q6_K,
         GgufKind.MXFP4,
     }

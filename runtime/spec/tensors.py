@@ -14,9 +14,13 @@ PART_ALIGN_BYTES = 64
 GROUP_SIZE = 32
 """Weights of a row that share one scale in the ``G32`` formats."""
 SPAN = 256
-"""Columns that share units in ``Q4K_G32`` and ``Q6K_G16``."""
-SPAN_ROW_BYTES = {WeightFormat.Q4K_G32: 144, WeightFormat.Q6K_G16: 210}
-"""What a row takes there for so many columns, as blocks of Q4_K and Q6_K do."""
+"""Columns that share units in the formats of ``SPAN_ROW_BYTES``."""
+SPAN_ROW_BYTES = {
+    WeightFormat.Q4K_G32: 144,
+    WeightFormat.Q5K_G32: 176,
+    WeightFormat.Q6K_G16: 210,
+}
+"""What a row takes there for so many columns, as blocks of Q4_K, Q5_K and Q6_K do."""
 ROW_BLOCK = 8
 """Rows interleaved in the ``G32`` formats."""
 QUAD = 4
@@ -39,6 +43,7 @@ STORED_BITS = {
     WeightFormat.Q2_G16: 2,
     WeightFormat.Q4K_G32: 4,
     WeightFormat.Q6K_G16: 6,
+    WeightFormat.Q5K_G32: 5,
 }
 """Bits of a weight by format, scales left out."""
 AFFINE_FORMATS = frozenset(

@@ -21,7 +21,13 @@ from runtime.store.direct import address_of
 from runtime.store.gguf_blocks import Decoded, decode, dequantise
 from runtime.store.not_finite import not_finite
 from runtime.store.plain import Bytes, Floats, bf16_of
-from runtime.store.records import fp4_record, interleaved, six_span_record, span_record
+from runtime.store.records import (
+    five_span_record,
+    fp4_record,
+    interleaved,
+    six_span_record,
+    span_record,
+)
 
 _STRIPE_WEIGHTS = 1 << 18
 """So many weights are put right at a time: what that takes stays near the cores."""
@@ -33,7 +39,7 @@ REPACKED = {
     GgufKind.Q8_0: WeightFormat.Q8_G32,
     GgufKind.MXFP4: WeightFormat.MXFP4,
     GgufKind.Q4_K: WeightFormat.Q4K_G32,
-    GgufKind.Q5_K: WeightFormat.Q8_G32,
+    GgufKind.Q5_K: WeightFormat.Q5K_G32,
     GgufKind.Q6_K: WeightFormat.Q6K_G16,
 }
 """What the extension puts right by itself, to the same bits: the kinds of most files."""
@@ -150,6 +156,8 @@ def _converted(
             return _moved_pairs(kind, stored)
         case WeightFormat.Q4K_G32:
             return span_record(stored.reshape(len(stored), -1, kind.block_bytes))
+        case WeightFormat.Q5K_G32:
+            return five_span_record(stored.reshape(len(stored), -1, kind.block_bytes))
         case WeightFormat.Q6K_G16:
             return six_span_record(stored.reshape(len(stored), -1, kind.block_bytes))
         case WeightFormat.Q8_G32 if kind in EXACT_KINDS and HOME[kind] is weight_format:

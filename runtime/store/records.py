@@ -52,25 +52,45 @@ def fp4_record(pairs: Bytes, exponents: Bytes) -> Bytes:
 
 def span_record(blocks: Bytes) -> Bytes:
     """Return a matrix in ``q4k_g32`` of blocks of Q4_K ``[rows, spans, 144]``, bit for bit."""
-    by_span = whole_blocks(blocks).reshape(-1, ROW_BLOCK, *blocks.shape[1:])
-    by_span = by_span.transpose(0, 2, 1, 3)
+    by_span = _by_span(blocks)
     units = [by_span[..., :2], by_span[..., 2:4]]
     scales = by_span[..., 4:16].swapaxes(2, 3)
     quads = by_span[..., 16:].reshape(*by_span.shape[:3], -1, QUAD).swapaxes(2, 3)
-    shape = (len(by_span), blocks.shape[1], -1)
-    return np.concatenate([each.reshape(shape) for each in (*units, scales, quads)], axis=2)
+    return _joined(by_span, [*units, scales, quads])
+
+
+def five_span_record(blocks: Bytes) -> Bytes:
+    """Return a matrix in ``q5k_g32`` of blocks of Q5_K ``[rows, spans, 176]``, bit for bit."""
+    by_span = _by_span(blocks)
+    units = [by_span[..., :2], by_span[..., 2:4]]
+    scales = by_span[..., 4:16].swapaxes(2, 3)
+    # In a file the fifth bits stand first; here behind the lower bits of the same columns.
+    lower = by_span[..., 48:].reshape(*by_span.shape[:3], 4, 8, QUAD)
+    fifths = by_span[..., 16:48].reshape(*by_span.shape[:3], 1, 8, QUAD)
+    quads = np.concatenate([lower, fifths], axis=3).transpose(0, 1, 4, 3, 2, 5)
+    return _joined(by_span, [*units, scales, quads])
 
 
 def six_span_record(blocks: Bytes) -> Bytes:
     """Return a matrix in ``q6k_g16`` of blocks of Q6_K ``[rows, spans, 210]``, bit for bit."""
-    by_span = whole_blocks(blocks).reshape(-1, ROW_BLOCK, *blocks.shape[1:]).transpose(0, 2, 1, 3)
+    by_span = _by_span(blocks)
     # Of each half of the columns: lower bits of two runs and the upper ones of both, in quads.
     lower = by_span[..., :128].reshape(*by_span.shape[:3], 2, 2, 8, QUAD)
     upper = by_span[..., 128:192].reshape(*by_span.shape[:3], 2, 1, 8, QUAD)
     quads = np.concatenate([lower, upper], axis=4).transpose(0, 1, 3, 5, 4, 2, 6)
     scales = by_span[..., 192:208].reshape(*by_span.shape[:3], -1, 2).swapaxes(2, 3)
-    shape = (len(by_span), blocks.shape[1], -1)
-    parts = (by_span[..., 208:], scales, quads)
+    return _joined(by_span, [by_span[..., 208:], scales, quads])
+
+
+def _by_span(blocks: Bytes) -> Bytes:
+    """Return blocks ``[rows, spans, bytes]`` as ``[row blocks, spans, 8, bytes]``."""
+    in_blocks = whole_blocks(blocks).reshape(-1, ROW_BLOCK, *blocks.shape[1:])
+    return in_blocks.transpose(0, 2, 1, 3)
+
+
+def _joined(by_span: Bytes, parts: Sequence[Bytes]) -> Bytes:
+    """Return parts of spans one behind another."""
+    shape = (*by_span.shape[:2], -1)
     return np.concatenate([each.reshape(shape) for each in parts], axis=2)
 
 

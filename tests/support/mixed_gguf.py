@@ -30,13 +30,13 @@ def q4_k_m(layer: int, part: ExpertPart) -> str:
 
 
 def q5_k_m(layer: int, part: ExpertPart) -> str:
-    """What leads down has more bits in the file in half of the layers, and fewer in memory."""
+    """The same of files with a bit more."""
     return "Q6_K" if part is ExpertPart.DOWN and layer in (2, 3) else "Q5_K"
 
 
 def all_eight(layer: int, part: ExpertPart) -> str:
     """Two kinds that become one format."""
-    return "Q3_K" if part is ExpertPart.DOWN and layer in (2, 3) else "Q5_K"
+    return "Q3_K" if part is ExpertPart.DOWN and layer in (2, 3) else "Q2_K"
 
 
 def q3_k_m(layer: int, part: ExpertPart) -> str:

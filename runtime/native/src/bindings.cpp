@@ -186,6 +186,7 @@ NB_MODULE(_native, module) {
     module.attr("Q6_GROUP_BYTES") = group_bytes(Format::Q6G32) + head_bytes(Format::Q6G32);
     module.attr("Q3_GROUP_BYTES") = group_bytes(Format::Q3G16) + head_bytes(Format::Q3G16);
     module.attr("Q4K_SPAN_BYTES") = kSpanBytes;
+    module.attr("Q5K_SPAN_BYTES") = kFiveSpanBytes;
     module.attr("Q6K_SPAN_BYTES") = kSixSpanBytes;
     module.attr("Q2_GROUP_BYTES") = group_bytes(Format::Q2G16) + head_bytes(Format::Q2G16);
 }

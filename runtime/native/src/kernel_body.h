@@ -32,7 +32,7 @@ const KernelTable& LARDER_TABLE() {
         {dot_plain<LoadF32>, dot_plain<LoadF16>, dot_plain<LoadBf16>, dot_quads<EightBit>,
          dot_quads<FourBit>, dot_quads<Fp4>, dot_quads<Affine>, dot_quads<SixBit>,
          dot_quads<SmallBits<3>>, dot_quads<SmallBits<2>>, dot_quads<Spans>,
-         dot_quads<SixSpans>},
+         dot_quads<SixSpans>, dot_quads<FiveSpans>},
         quantise,
         activate,
         exponentials,

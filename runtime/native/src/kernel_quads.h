@@ -235,11 +235,14 @@ template <class Weight, int R>
 inline void add_half_groups(const uint8_t* block, int64_t num_groups, const uint8_t* const* x,
                             Eight totals[R]);
 
-// The same of blocks of Q4_K, in kernel_spans.h.
+// The same of blocks of Q4_K and Q5_K, in kernel_spans.h.
 struct Spans {
     static constexpr Format kFormat = Format::Q4KG32;
 };
-template <int R>
+struct FiveSpans {
+    static constexpr Format kFormat = Format::Q5KG32;
+};
+template <Format kFormat, int R>
 LARDER_APART void add_spans(const uint8_t* block, int64_t num_groups, const uint8_t* const* x,
                       Eight totals[R]);
 
@@ -261,8 +264,8 @@ int64_t quads_sweep(const Weights& weights, const uint8_t* block, int64_t num_ro
         Eight totals[R];
         if constexpr (requires { Weight::kLevelBits; })
             add_half_groups<Weight, R>(block, num_groups, x + i, totals);
-        else if constexpr (Weight::kFormat == Format::Q4KG32)
-            add_spans<R>(block, num_groups, x + i, totals);
+        else if constexpr (Weight::kFormat == Format::Q4KG32 || Weight::kFormat == Format::Q5KG32)
+            add_spans<Weight::kFormat, R>(block, num_groups, x + i, totals);
         else if constexpr (Weight::kFormat == Format::Q6KG16)
             add_six_spans<R>(block, num_groups, x + i, totals);
         else

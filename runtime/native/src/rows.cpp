@@ -82,12 +82,12 @@ float affine_value(const Weights& weights, const uint8_t* block, const uint8_t* 
     return static_cast<float>(level) * step - lowest;
 }
 
-// A weight of the blocks of Q4_K; see kernel_spans.h for the drawing.
+// A weight of the blocks of Q4_K or Q5_K; see kernel_spans.h for the drawing.
 float span_value(const Weights& weights, int64_t row, int64_t column) {
     const int64_t lane = row % kRowBlock, group = column % kSpan / kGroup, j = group % 4;
     const uint8_t* const span = weights.data +
                                 row / kRowBlock * block_bytes(weights.format, weights.columns) +
-                                column / kSpan * kSpanBytes;
+                                column / kSpan * block_bytes(weights.format, kSpan);
     const uint8_t* const packed = span + 4 * kRowBlock + lane;
     int scale = packed[j * kRowBlock], least = packed[(4 + j) * kRowBlock];
     if (group < 4) {
@@ -98,9 +98,13 @@ float span_value(const Weights& weights, int64_t row, int64_t column) {
         scale = (nibbles & 15) | (scale >> 2 & 0x30);
         least = nibbles >> 4 | (least >> 2 & 0x30);
     }
-    const int64_t vector = group / 2 * 8 + column % kGroup / 4;
-    const int pair = span[kSpanHead + vector * 32 + lane * 4 + column % 4];
-    const int level = group % 2 == 0 ? pair & 15 : pair >> 4;
+    const bool has_fifths = weights.format == Format::Q5KG32;
+    const int64_t quad = column % kGroup / 4;
+    const int64_t vector = has_fifths ? quad * 5 + group / 2 : group / 2 * 8 + quad;
+    const uint8_t* const levels = span + kSpanHead + lane * 4 + column % 4;
+    const int pair = levels[vector * 32];
+    int level = group % 2 == 0 ? pair & 15 : pair >> 4;
+    if (has_fifths) level |= (levels[(quad * 5 + 4) * 32] >> group & 1) << 4;
     const float step = float_of_f16(span + 2 * lane) * static_cast<float>(scale);
     const float lowest = float_of_f16(span + 2 * kRowBlock + 2 * lane) * static_cast<float>(least);
     return static_cast<float>(level) * step - lowest;
@@ -135,6 +139,7 @@ float weight_at(const Weights& weights, int64_t row, int64_t column) {
         case Format::BF16:
             return float_of_bf16(plain + 2 * column);
         case Format::Q4KG32:
+        case Format::Q5KG32:
             return span_value(weights, row, column);
         case Format::Q6KG16:
             return six_span_value(weights, row, column);

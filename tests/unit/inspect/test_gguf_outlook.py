@@ -110,9 +110,9 @@ def test_outlook_of_mixed_files_is_what_their_own_header_says(
         ("Q4_K_M", 4.5 + 2.0625 / 6, ["Q4_K", "Q6_K"]),
         ("Q4_K", 4.5 + 2.0625 / 6, ["Q4_K", "Q6_K"]),
         ("UD-Q4_K_XL", 4.5 + 2.0625 / 6, ["Q4_K", "Q6_K"]),
-        ("Q4_K_S", 4.5 + 4 / 24, ["Q4_K", "Q5_K"]),
-        ("Q3_K_M", 8.5 - 4 / 3 * 45 / 48, ["Q3_K", "Q5_K", "Q4_K"]),
-        ("Q5_K_M", 8.5 - 1.9375 / 6, ["Q5_K", "Q6_K"]),
+        ("Q4_K_S", 4.5 + 1 / 24, ["Q4_K", "Q5_K"]),
+        ("Q3_K_M", 8.5 - (4 * 45 + 3 * 3) / 48 / 3, ["Q3_K", "Q5_K", "Q4_K"]),
+        ("Q5_K_M", 5.5 + 1.0625 / 6, ["Q5_K", "Q6_K"]),
         ("Q5_K_S", 0, ["Q5_K"]),
         ("Q3_K_L", 0, ["Q3_K"]),
         ("Q6_K", 0, ["Q6_K"]),
@@ -126,8 +126,8 @@ def test_bits_of_experts_in_memory_follow_from_the_name(
     assert report.gguf_kinds == kinds
     if not bits:
         assert report.mixed_experts is None
-        is_six = kinds == ["Q6_K"]
-        assert report.stored_format is (WeightFormat.Q6K_G16 if is_six else WeightFormat.Q8_G32)
+        homes = {"Q5_K": WeightFormat.Q5K_G32, "Q6_K": WeightFormat.Q6K_G16}
+        assert report.stored_format is homes.get(kinds[0], WeightFormat.Q8_G32)
         return
     assert report.mixed_experts is not None
     assert report.mixed_experts.bits == pytest.approx(bits, rel=1e-6)

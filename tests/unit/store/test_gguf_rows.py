@@ -212,10 +212,10 @@ def test_what_a_format_cannot_hold_is_refused() -> None:
         converted(GgufKind.MXFP4, stored, WeightFormat.MXFP4)
     assert caught.value.code is ErrorCode.WEIGHTS_NOT_FINITE
     # Scales are numbers, and weights are beyond what levels with scales in f16 reach.
-    stored = np.full((8, GgufKind.Q5_K.row_bytes(256)), 127, np.uint8)
-    stored[:, :4] = np.array([6e4, 0], np.float16).view(np.uint8)
+    stored = np.full((8, GgufKind.IQ4_XS.row_bytes(256)), 127, np.uint8)
+    stored[:, :2] = np.array([6e4], np.float16).view(np.uint8)
     with pytest.raises(LarderError) as caught:
-        converted(GgufKind.Q5_K, stored, WeightFormat.Q8_G32)
+        converted(GgufKind.IQ4_XS, stored, WeightFormat.Q8_G32)
     assert caught.value.code is ErrorCode.WEIGHTS_NOT_FINITE
 
 
