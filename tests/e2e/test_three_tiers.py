@@ -65,7 +65,7 @@ def profile(tmp_path: Path, demo_folder: Path, monkeypatch: pytest.MonkeyPatch) 
 def slow_drive_profile(profile: Path, demo_folder: Path) -> Path:
     """The same card beside RAM for all experts, and a drive that is slow on every PC."""
     return write_card_profile(
-        profile, demo_folder, ram_part=1.0, drive_gb_per_s=0.25, is_drive_held=True
+        profile, demo_folder, ram_part=1.0, drive_gb_per_s=0.1, is_drive_held=True
     )
 
 
