@@ -27,6 +27,8 @@ _BITS = {
     WeightFormat.Q4K_G32: "4.5",
     WeightFormat.Q6K_G16: "6.6",
     WeightFormat.Q5K_G32: "5.5",
+    WeightFormat.Q3K_G16: "3.6",
+    WeightFormat.Q2K_G16: "2.6",
 }
 
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from runtime.kernels.affine import pack_affine_groups, unpack_affine
 from runtime.kernels.fp4 import LEVELS, fp4_scales, pack_fp4_groups
+from runtime.kernels.half_spans import pack_half_spans, unpack_half_spans
 from runtime.kernels.quads import Bytes, Floats, halves, in_rows, paired
-from runtime.kernels.six_spans import pack_six_spans, unpack_six_spans
 from runtime.kernels.small_bits import pack_small_groups, unpack_small
 from runtime.kernels.spans import pack_spans, unpack_spans
 from runtime.protocol.values import WeightFormat
@@ -65,8 +65,9 @@ def pack(weight_format: WeightFormat, array: Floats, importance: Floats | None =
         case WeightFormat.Q4K_G32 | WeightFormat.Q5K_G32:
             bits = STORED_BITS[weight_format]
             return _in_slices(array, functools.partial(pack_spans, bits=bits))
-        case WeightFormat.Q6K_G16:
-            return _in_slices(array, pack_six_spans)
+        case WeightFormat.Q6K_G16 | WeightFormat.Q3K_G16 | WeightFormat.Q2K_G16:
+            bits = STORED_BITS[weight_format]
+            return _in_slices(array, functools.partial(pack_half_spans, bits=bits))
 
 
 def pack_q8_g32(array: Floats) -> Bytes:
@@ -107,8 +108,8 @@ def unpack(weight_format: WeightFormat, data: Bytes, rows: int, columns: int) ->
             return unpack_small(data, rows, columns, STORED_BITS[weight_format])
         case WeightFormat.Q4K_G32 | WeightFormat.Q5K_G32:
             return unpack_spans(data, rows, columns, STORED_BITS[weight_format])
-        case WeightFormat.Q6K_G16:
-            return unpack_six_spans(data, rows, columns)
+        case WeightFormat.Q6K_G16 | WeightFormat.Q3K_G16 | WeightFormat.Q2K_G16:
+            return unpack_half_spans(data, rows, columns, STORED_BITS[weight_format])
 
 
 def _bytes_of(array: npt.NDArray[np.generic]) -> Bytes:

@@ -11,7 +11,6 @@ from runtime.spec.tensors import (
     QUAD,
     ROW_BLOCK,
     SPAN,
-    SPAN_ROW_BYTES,
     STORED_BITS,
     matrix_bytes,
 )
@@ -23,6 +22,8 @@ PLAIN_TYPES = {
     WeightFormat.BF16: torch.bfloat16,
 }
 """The formats that are plain arrays of one of torch's types."""
+_HALF_OFFSETS = {6: 32, 3: 4}
+"""How much too large levels of half spans are stored, by bits."""
 
 
 def unpack_tensor(
@@ -39,8 +40,8 @@ def unpack_tensor(
         return data.view(plain).view(rows, columns).to(torch.float32)
     if weight_format in {WeightFormat.Q4K_G32, WeightFormat.Q5K_G32}:
         quads = _spans(data, columns, STORED_BITS[weight_format])
-    elif weight_format is WeightFormat.Q6K_G16:
-        quads = _six_spans(data, columns)
+    elif weight_format in {WeightFormat.Q6K_G16, WeightFormat.Q3K_G16, WeightFormat.Q2K_G16}:
+        quads = _half_spans(data, columns, STORED_BITS[weight_format])
     elif weight_format in AFFINE_FORMATS:
         quads = _affine(data, columns, STORED_BITS[weight_format])
     else:
@@ -131,22 +132,43 @@ def _span_levels(vectors: torch.Tensor, bits: int) -> torch.Tensor:
     return levels | (vectors[:, :, None, None, :, 4] >> shifts & 1) << 4
 
 
-def _six_spans(data: torch.Tensor, columns: int) -> torch.Tensor:
-    """Return the weights ``[blocks, groups, quads, 8, 4]``; see ``six_spans`` for the drawing."""
-    num_spans, num_groups = -(-columns // SPAN), SPAN // GROUP_SIZE
-    spans = data.view(-1, num_spans, ROW_BLOCK * SPAN_ROW_BYTES[WeightFormat.Q6K_G16])
-    sizes = [ROW_BLOCK * 2, ROW_BLOCK * 16, ROW_BLOCK * 192]
-    head, scales, levels = torch.split(spans, sizes, dim=2)
+def _half_spans(data: torch.Tensor, columns: int, bits: int) -> torch.Tensor:
+    """Return the weights ``[blocks, groups, quads, 8, 4]``; see ``half_spans`` for the drawing."""
+    num_spans, num_groups, has_leasts = -(-columns // SPAN), SPAN // GROUP_SIZE, bits == 2
+    sizes = [ROW_BLOCK * (4 if has_leasts else 2), ROW_BLOCK * 16, ROW_BLOCK * SPAN * bits // 8]
+    head, stored, vectors = torch.split(data.view(-1, num_spans, sum(sizes)), sizes, dim=2)
     units = head.contiguous().view(torch.float16).to(torch.float32)
-    whole = scales.contiguous().view(torch.int8).view(-1, num_spans, num_groups, ROW_BLOCK, 2)
-    steps = (units[:, :, None, :, None] * whole).transpose(3, 4)
-    threes = levels.reshape(-1, num_spans, 2, 8, 3, ROW_BLOCK, QUAD).transpose(3, 4)
-    lower, twos = threes[:, :, :, :2], threes[:, :, :, 2:]
-    shifts = torch.arange(0, 8, 2, dtype=torch.uint8, device=data.device).view(4, 1, 1, 1)
-    six = torch.cat([lower & 15, lower >> 4], dim=3) | (twos >> shifts & 3) << 4
-    halves = six.view(-1, num_spans, num_groups, 2, 4, ROW_BLOCK, QUAD).to(torch.float32) - 32
-    weights = halves * steps[:, :, :, :, None, :, None]
+    units = units.view(-1, num_spans, 1 + has_leasts, 1, ROW_BLOCK, 1)
+    stored = stored.contiguous().view(-1, num_spans, num_groups, ROW_BLOCK, 2)
+    scales = stored & 15 if has_leasts else stored.view(torch.int8)
+    levels = _half_levels(vectors, bits).to(torch.float32) - _HALF_OFFSETS.get(bits, 0)
+    halves = levels.view(-1, num_spans, num_groups, 2, 4, ROW_BLOCK, QUAD)
+    weights = halves * _for_halves(units[:, :, 0] * scales)
+    if has_leasts:
+        weights = weights - _for_halves(units[:, :, 1] * (stored >> 4))
     return weights.view(-1, num_spans * num_groups, 8, ROW_BLOCK, QUAD)
+
+
+def _for_halves(values: torch.Tensor) -> torch.Tensor:
+    """Return values ``[blocks, spans, groups, 8, 2]`` as ``[..., groups, 2, 1, 8, 1]``."""
+    return values.transpose(3, 4)[..., None, :, None]
+
+
+def _half_levels(vectors: torch.Tensor, bits: int) -> torch.Tensor:
+    """Return levels ``[blocks, spans, groups, quads, 8, 4]`` of runs of bundles of vectors."""
+    runs, size = (2, 3) if bits == 6 else (1, bits)
+    bundles = vectors.reshape(*vectors.shape[:2], runs, 8, size, ROW_BLOCK, QUAD).transpose(3, 4)
+    shape = (*vectors.shape[:2], SPAN // GROUP_SIZE, 8, ROW_BLOCK, QUAD)
+    eight = torch.arange(8, dtype=torch.uint8, device=vectors.device).view(8, 1, 1, 1)
+    twos = eight[:4] * 2
+    if bits == 6:
+        lower, upper = bundles[:, :, :, :2], bundles[:, :, :, 2:]
+        fours = torch.cat([lower & 15, lower >> 4], dim=3)
+        return (fours | (upper >> twos & 3) << 4).reshape(shape)
+    levels = (bundles[:, :, 0, :2, None] >> twos & 3).reshape(shape)
+    if bits == 3:
+        levels = levels | (bundles[:, :, 0, 2:] >> eight & 1) << 2
+    return levels
 
 
 def _by_quad(wholes: torch.Tensor, bits: int) -> torch.Tensor:

@@ -15,8 +15,8 @@ from runtime.kernels.tiles import TILES, Tile, TileChoice
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import ROW_BLOCK, matrix_bytes
 
-_Q8, _Q4, _FP4, _Q4A, _Q6, _Q3, _Q2, _Q4K, _Q6K, _Q5K = (
-    tl.constexpr(number) for number in range(10)
+_Q8, _Q4, _FP4, _Q4A, _Q6, _Q3, _Q2, _Q4K, _Q6K, _Q5K, _Q3K, _Q2K = (
+    tl.constexpr(number) for number in range(12)
 )
 _BF16, _F16, _F32 = (tl.constexpr(number) for number in (2, 3, 4))
 KINDS = {
@@ -30,13 +30,15 @@ KINDS = {
     WeightFormat.Q4K_G32: 7,
     WeightFormat.Q6K_G16: 8,
     WeightFormat.Q5K_G32: 9,
+    WeightFormat.Q3K_G16: 10,
+    WeightFormat.Q2K_G16: 11,
 }
 """The formats whose groups are unpacked here."""
 PLAIN_KINDS = {WeightFormat.F32: 4, WeightFormat.F16: 3, WeightFormat.BF16: 2}
 """Plain numbers: they are widened as they are read, instead of into a copy before each use."""
 _HEAD_BYTES = {3: 32, 4: 32, 5: 32, 6: 32}
-_SCALE_BYTES = {0: 16, 1: 16, 2: 8, 8: 18}
-_VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2, 7: 4, 8: 6, 9: 5}
+_SCALE_BYTES = {0: 16, 1: 16, 2: 8, 8: 18, 10: 18, 11: 20}
+_VECTORS = {0: 8, 1: 4, 2: 4, 3: 4, 4: 6, 5: 3, 6: 2, 7: 4, 8: 6, 9: 5, 10: 3, 11: 2}
 _GROUPED_ROWS, _GROUPED_COLUMNS, _GROUPED_TOKENS = 32, 32, 16
 """What a program unpacks at a time where a matrix meets many rows of activations, and how many of
 these it takes together."""
@@ -340,7 +342,13 @@ def _weights(  # noqa: PLR0913, PLR0917 - a tile is described by many tensors
         return _span_weights(span, row, column, is_here, has_fifths=True)
     if kind == _Q6K:
         span = block[:, None] + (column // 256)[None, :] * 1680
-        return _six_span_weights(span, row, column, is_here)
+        return _half_span_weights(span, row, column, is_here, kind)
+    if kind == _Q3K:
+        span = block[:, None] + (column // 256)[None, :] * 912
+        return _half_span_weights(span, row, column, is_here, kind)
+    if kind == _Q2K:
+        span = block[:, None] + (column // 256)[None, :] * 672
+        return _half_span_weights(span, row, column, is_here, kind)
     column = column % 32
     levels = _levels(group + scale_bytes, row, column, is_here, kind)
     if kind <= _Q4:
@@ -402,23 +410,45 @@ def _span_weights(
 
 
 @triton.jit
-def _six_span_weights(
-    span: tl.tensor, row: tl.tensor, column: tl.tensor, is_here: tl.tensor
+def _half_span_weights(
+    span: tl.tensor,
+    row: tl.tensor,
+    column: tl.tensor,
+    is_here: tl.tensor,
+    kind: tl.constexpr,
 ) -> tl.tensor:
-    """Return the weights of a tile in ``q6k_g16``, of which ``span`` holds 256 columns."""
+    """Return the weights of a tile in ``q6k_g16``, ``q3k_g16`` or ``q2k_g16``.
+
+    ``span`` holds 256 columns.
+    """
     group = (column % 256 // 32)[None, :]
-    quarter = group % 4
     lane = (row * 4)[:, None] + (column % 4)[None, :]
     quad = (column % 32 // 4)[None, :]
-    three = span + 144 + (group // 4 * 8 + quad) * 96 + lane
-    pairs = tl.load(three + quarter % 2 * 32, mask=is_here, other=0).to(tl.int32)
-    fours = pairs >> quarter // 2 * 4 & 15
-    twos = tl.load(three + 64, mask=is_here, other=0).to(tl.int32) >> quarter * 2 & 3
-    halves = span + 16 + (group * 8 + row[:, None]) * 2 + (column % 32 // 16)[None, :]
-    scale = tl.load(halves, mask=is_here, other=0).to(tl.int8, bitcast=True).to(tl.float32)
+    scales = span + (32 if kind == _Q2K else 16)
+    if kind == _Q6K:
+        of_run = group % 4
+        bundle = scales + 128 + (group // 4 * 8 + quad) * 96 + lane
+        pairs = tl.load(bundle + of_run % 2 * 32, mask=is_here, other=0).to(tl.int32)
+        twos = tl.load(bundle + 64, mask=is_here, other=0).to(tl.int32) >> of_run * 2 & 3
+        level = (pairs >> of_run // 2 * 4 & 15 | twos << 4) - 32
+    else:
+        bundle = scales + 128 + quad * (64 if kind == _Q2K else 96) + lane
+        twos = tl.load(bundle + group // 4 * 32, mask=is_here, other=0).to(tl.int32)
+        level = twos >> group % 4 * 2 & 3
+        if kind == _Q3K:
+            thirds = tl.load(bundle + 64, mask=is_here, other=0).to(tl.int32) >> group & 1
+            level = (level | thirds << 2) - 4
+    halves = scales + (group * 8 + row[:, None]) * 2 + (column % 32 // 16)[None, :]
+    stored = tl.load(halves, mask=is_here, other=0)
     units = (span + 2 * row[:, None]).to(tl.pointer_type(tl.float16))
     unit = tl.load(units, mask=is_here, other=0).to(tl.float32)
-    return ((fours | twos << 4) - 32).to(tl.float32) * (unit * scale)
+    if kind == _Q2K:
+        both = stored.to(tl.int32)
+        least_unit = tl.load(units + 8, mask=is_here, other=0).to(tl.float32)
+        step = unit * (both & 15).to(tl.float32)
+        return level.to(tl.float32) * step - least_unit * (both >> 4).to(tl.float32)
+    scale = stored.to(tl.int8, bitcast=True).to(tl.float32)
+    return level.to(tl.float32) * (unit * scale)
 
 
 @triton.jit

@@ -16,4 +16,6 @@ FORMAT_CODES = {
     WeightFormat.Q4K_G32: 10,
     WeightFormat.Q6K_G16: 11,
     WeightFormat.Q5K_G32: 12,
+    WeightFormat.Q3K_G16: 13,
+    WeightFormat.Q2K_G16: 14,
 }

@@ -40,6 +40,8 @@ class NativeModule(Protocol):
     Q4K_SPAN_BYTES: int
     Q5K_SPAN_BYTES: int
     Q6K_SPAN_BYTES: int
+    Q3K_SPAN_BYTES: int
+    Q2K_SPAN_BYTES: int
 
     def attention_block(
         self,

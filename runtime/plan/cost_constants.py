@@ -24,6 +24,8 @@ NATIVE_CORE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.Q4K_G32: 17e9,
         WeightFormat.Q6K_G16: 18e9,
         WeightFormat.Q5K_G32: 17e9,
+        WeightFormat.Q3K_G16: 13e9,
+        WeightFormat.Q2K_G16: 12.5e9,
     }
 )
 """Of one core of a Zen 4 with the others at work; see ``docs/decisions/0416-rate-of-a-core.md``."""
@@ -42,6 +44,8 @@ REFERENCE_BYTES_PER_S: Mapping[WeightFormat, float] = MappingProxyType(
         WeightFormat.Q4K_G32: 0.13e9,
         WeightFormat.Q6K_G16: 0.13e9,
         WeightFormat.Q5K_G32: 0.13e9,
+        WeightFormat.Q3K_G16: 0.09e9,
+        WeightFormat.Q2K_G16: 0.06e9,
     }
 )
 

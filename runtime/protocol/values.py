@@ -34,6 +34,8 @@ class WeightFormat(enum.StrEnum):
     Q4K_G32 = "q4k_g32"
     Q6K_G16 = "q6k_g16"
     Q5K_G32 = "q5k_g32"
+    Q3K_G16 = "q3k_g16"
+    Q2K_G16 = "q2k_g16"
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True)

@@ -19,8 +19,11 @@ SPAN_ROW_BYTES = {
     WeightFormat.Q4K_G32: 144,
     WeightFormat.Q5K_G32: 176,
     WeightFormat.Q6K_G16: 210,
+    WeightFormat.Q3K_G16: 114,
+    WeightFormat.Q2K_G16: 84,
 }
-"""What a row takes there for so many columns, as blocks of Q4_K, Q5_K and Q6_K do."""
+"""What a row takes there for so many columns: as blocks of the kinds do, those of Q3_K with scales
+of eight bits for six."""
 ROW_BLOCK = 8
 """Rows interleaved in the ``G32`` formats."""
 QUAD = 4
@@ -44,6 +47,8 @@ STORED_BITS = {
     WeightFormat.Q4K_G32: 4,
     WeightFormat.Q6K_G16: 6,
     WeightFormat.Q5K_G32: 5,
+    WeightFormat.Q3K_G16: 3,
+    WeightFormat.Q2K_G16: 2,
 }
 """Bits of a weight by format, scales left out."""
 AFFINE_FORMATS = frozenset(

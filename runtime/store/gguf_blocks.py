@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from runtime.spec.gguf import PLAIN, GgufKind
 from runtime.store.plain import Bytes, Floats, floats_of
+from runtime.store.records import q3_k_scales
 
 Levels = npt.NDArray[np.int8]
 
@@ -121,11 +122,7 @@ def _q3_k(blocks: Bytes) -> Decoded:
     levels = low.reshape(count, -1).view(np.int8) - (
         (is_high.reshape(count, -1) ^ np.uint8(1)) << np.uint8(2)
     ).view(np.int8)
-    low_bits = _nibbles(blocks[:, 96:104], 8)
-    high_bits = ((blocks[:, 104:108].reshape(count, 1, 4) >> _QUARTERS) & np.uint8(3)).reshape(
-        count, -1
-    )
-    scales = (low_bits | high_bits << np.uint8(4)).view(np.int8) - np.int8(32)
+    scales = q3_k_scales(blocks[:, 96:108])
     return Decoded(levels, _f16(blocks[:, 108:110]) * scales.astype(np.float32))
 
 

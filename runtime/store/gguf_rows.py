@@ -21,13 +21,7 @@ from runtime.store.direct import address_of
 from runtime.store.gguf_blocks import Decoded, decode, dequantise
 from runtime.store.not_finite import not_finite
 from runtime.store.plain import Bytes, Floats, bf16_of
-from runtime.store.records import (
-    five_span_record,
-    fp4_record,
-    interleaved,
-    six_span_record,
-    span_record,
-)
+from runtime.store.records import SPAN_RECORDS, fp4_record, interleaved
 
 _STRIPE_WEIGHTS = 1 << 18
 """So many weights are put right at a time: what that takes stays near the cores."""
@@ -41,6 +35,8 @@ REPACKED = {
     GgufKind.Q4_K: WeightFormat.Q4K_G32,
     GgufKind.Q5_K: WeightFormat.Q5K_G32,
     GgufKind.Q6_K: WeightFormat.Q6K_G16,
+    GgufKind.Q3_K: WeightFormat.Q3K_G16,
+    GgufKind.Q2_K: WeightFormat.Q2K_G16,
 }
 """What the extension puts right by itself, to the same bits: the kinds of most files."""
 _LARGEST_F16 = np.float32(np.finfo(np.float16).max)
@@ -151,15 +147,12 @@ def _converted(
         )
     if not is_finite:
         raise not_finite(entry)
+    if weight_format in SPAN_RECORDS:
+        blocks = stored.reshape(len(stored), -1, kind.block_bytes)
+        return SPAN_RECORDS[weight_format](blocks)
     match weight_format:
         case WeightFormat.Q4_G32:
             return _moved_pairs(kind, stored)
-        case WeightFormat.Q4K_G32:
-            return span_record(stored.reshape(len(stored), -1, kind.block_bytes))
-        case WeightFormat.Q5K_G32:
-            return five_span_record(stored.reshape(len(stored), -1, kind.block_bytes))
-        case WeightFormat.Q6K_G16:
-            return six_span_record(stored.reshape(len(stored), -1, kind.block_bytes))
         case WeightFormat.Q8_G32 if kind in EXACT_KINDS and HOME[kind] is weight_format:
             return _moved_levels(decoded, len(stored))
         case WeightFormat.Q8_G32:

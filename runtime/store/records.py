@@ -3,11 +3,12 @@
 docs/formats.md draws what comes out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import LEAST_EXPONENT, MOST_EXPONENT, QUAD, ROW_BLOCK
 
 Bytes = npt.NDArray[np.uint8]
@@ -74,12 +75,46 @@ def five_span_record(blocks: Bytes) -> Bytes:
 def six_span_record(blocks: Bytes) -> Bytes:
     """Return a matrix in ``q6k_g16`` of blocks of Q6_K ``[rows, spans, 210]``, bit for bit."""
     by_span = _by_span(blocks)
-    # Of each half of the columns: lower bits of two runs and the upper ones of both, in quads.
-    lower = by_span[..., :128].reshape(*by_span.shape[:3], 2, 2, 8, QUAD)
-    upper = by_span[..., 128:192].reshape(*by_span.shape[:3], 2, 1, 8, QUAD)
-    quads = np.concatenate([lower, upper], axis=4).transpose(0, 1, 3, 5, 4, 2, 6)
-    scales = by_span[..., 192:208].reshape(*by_span.shape[:3], -1, 2).swapaxes(2, 3)
-    return _joined(by_span, [by_span[..., 208:], scales, quads])
+    # Of each half of the columns: lower bits of two runs and the upper ones of both.
+    lower = by_span[..., :128].reshape(*by_span.shape[:3], 2, 64)
+    upper = by_span[..., 128:192].reshape(*by_span.shape[:3], 2, 32)
+    runs = np.concatenate([lower, upper], axis=4)
+    return _half_span_record(by_span, (208,), by_span[..., 192:208], runs)
+
+
+def three_span_record(blocks: Bytes) -> Bytes:
+    """Return a matrix in ``q3k_g16`` of blocks of Q3_K ``[rows, spans, 110]``."""
+    scales = q3_k_scales(blocks[..., 96:108]).view(np.uint8)
+    # Lower two bits of the columns, then the upper ones of all.
+    parts = [blocks[..., 32:96], blocks[..., :32], scales, blocks[..., 108:]]
+    by_span = _by_span(np.concatenate(parts, axis=2))
+    return _half_span_record(by_span, (112,), by_span[..., 96:112], by_span[..., None, :96])
+
+
+def two_span_record(blocks: Bytes) -> Bytes:
+    """Return a matrix in ``q2k_g16`` of blocks of Q2_K ``[rows, spans, 84]``, bit for bit."""
+    by_span = _by_span(blocks)
+    return _half_span_record(by_span, (80, 82), by_span[..., :16], by_span[..., None, 16:80])
+
+
+def q3_k_scales(packed: Bytes) -> npt.NDArray[np.int8]:
+    """Return the 16 scales of blocks of Q3_K, of six bits minus 32, which take ``[..., 12]``."""
+    fours = np.concatenate(
+        [packed[..., :8] & np.uint8(15), packed[..., :8] >> np.uint8(4)], axis=-1
+    )
+    shifts = (np.arange(4, dtype=np.uint8) * 2)[:, None]
+    twos = packed[..., None, 8:] >> shifts & np.uint8(3)
+    six = fours | twos.reshape(fours.shape) << np.uint8(4)
+    scales: npt.NDArray[np.int8] = (six - np.uint8(32)).view(np.int8)
+    return scales
+
+
+def _half_span_record(by_span: Bytes, units_at: Sequence[int], scales: Bytes, runs: Bytes) -> Bytes:
+    """Join units, scales ``[..., 8, 16]`` and levels ``[..., 8, runs of bundles, bytes]``."""
+    units = [by_span[..., at : at + 2] for at in units_at]
+    pairs = scales.reshape(*by_span.shape[:3], -1, 2).swapaxes(2, 3)
+    vectors = runs.reshape(*runs.shape[:4], -1, 8, QUAD).transpose(0, 1, 3, 5, 4, 2, 6)
+    return _joined(by_span, [*units, pairs, vectors])
 
 
 def _by_span(blocks: Bytes) -> Bytes:
@@ -100,3 +135,13 @@ def whole_blocks(array: Bytes) -> Bytes:
     if not missing:
         return array
     return np.concatenate([array, np.zeros((missing, *array.shape[1:]), np.uint8)])
+
+
+SPAN_RECORDS: Mapping[WeightFormat, Callable[[Bytes], Bytes]] = {
+    WeightFormat.Q4K_G32: span_record,
+    WeightFormat.Q5K_G32: five_span_record,
+    WeightFormat.Q6K_G16: six_span_record,
+    WeightFormat.Q3K_G16: three_span_record,
+    WeightFormat.Q2K_G16: two_span_record,
+}
+"""What makes records of blocks of 256 weights ``[rows, spans, bytes]``."""

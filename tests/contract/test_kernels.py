@@ -23,6 +23,7 @@ REFERENCE = ReferenceKernels()
 SHAPES = [(1, 1, 1), (1, 33, 9), (2, 64, 8), (5, 3, 50), (7, 577, 13), (70, 96, 41), (64, 320, 128)]
 MIXED = [
     (WeightFormat.Q4K_G32, WeightFormat.Q4K_G32, WeightFormat.Q6K_G16),
+    (WeightFormat.Q2K_G16, WeightFormat.Q3K_G16, WeightFormat.Q5K_G32),
     (WeightFormat.Q8_G32, WeightFormat.Q4_G32, WeightFormat.MXFP4),
     (WeightFormat.F16, WeightFormat.Q4K_G32, WeightFormat.Q8_G32),
     (WeightFormat.Q6_G32, WeightFormat.F32, WeightFormat.BF16),

@@ -36,12 +36,17 @@ def q5_k_m(layer: int, part: ExpertPart) -> str:
 
 def all_eight(layer: int, part: ExpertPart) -> str:
     """Two kinds that become one format."""
-    return "Q3_K" if part is ExpertPart.DOWN and layer in (2, 3) else "Q2_K"
+    return "Q5_1" if part is ExpertPart.DOWN and layer in (2, 3) else "Q4_1"
 
 
 def q3_k_m(layer: int, part: ExpertPart) -> str:
-    """What leads down has more bits in the file, and fewer in memory."""
+    """Files with fewer bits: what leads down has more."""
     return "Q4_K" if part is ExpertPart.DOWN else "Q3_K"
+
+
+def q2_k(layer: int, part: ExpertPart) -> str:
+    """Files of the fewest bits: what leads down has more."""
+    return "Q3_K" if part is ExpertPart.DOWN and layer != 1 else "Q2_K"
 
 
 def older(layer: int, part: ExpertPart) -> str:
@@ -65,7 +70,7 @@ def with_plain(layer: int, part: ExpertPart) -> str:
 
 
 KINDS: dict[str, KindOf] = {
-    each.__name__: each for each in (q4_k_m, q5_k_m, all_eight, q3_k_m, older, with_plain)
+    each.__name__: each for each in (q4_k_m, q5_k_m, all_eight, q3_k_m, q2_k, older, with_plain)
 }
 
 

@@ -188,5 +188,7 @@ NB_MODULE(_native, module) {
     module.attr("Q4K_SPAN_BYTES") = kSpanBytes;
     module.attr("Q5K_SPAN_BYTES") = kFiveSpanBytes;
     module.attr("Q6K_SPAN_BYTES") = kSixSpanBytes;
+    module.attr("Q3K_SPAN_BYTES") = kThreeSpanBytes;
+    module.attr("Q2K_SPAN_BYTES") = kTwoSpanBytes;
     module.attr("Q2_GROUP_BYTES") = group_bytes(Format::Q2G16) + head_bytes(Format::Q2G16);
 }

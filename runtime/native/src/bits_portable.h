@@ -43,6 +43,14 @@ inline SignedHalves load_signed_halves(const uint8_t* p) {
             fill<Lanes>(
                 [p](int i) { return static_cast<int32_t>(static_cast<int8_t>(p[2 * i + 1])); })};
 }
+// The lower and the upper half of each byte, without a sign.
+inline SignedHalves lower_halves(const SignedHalves& halves) {
+    return {fill<Lanes>([&](int i) { return halves.first.lane[i] & 15; }),
+            fill<Lanes>([&](int i) { return halves.second.lane[i] & 15; })};
+}
+inline SignedHalves upper_halves(const SignedHalves& halves) {
+    return lower_halves({shift_right<4>(halves.first), shift_right<4>(halves.second)});
+}
 inline Lanes multiply_signed_halves(const SignedHalves& halves, const uint8_t* x) {
     int16_t both[2];
     std::memcpy(both, x, sizeof both);

@@ -36,6 +36,13 @@ using SignedHalves = Lanes;
 inline SignedHalves load_signed_halves(const uint8_t* p) {
     return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
+// The lower and the upper half of each byte, without a sign.
+inline SignedHalves lower_halves(SignedHalves halves) {
+    return _mm256_and_si256(halves, _mm256_set1_epi16(15));
+}
+inline SignedHalves upper_halves(SignedHalves halves) {
+    return lower_halves(_mm256_srli_epi16(halves, 4));
+}
 inline Lanes multiply_signed_halves(SignedHalves halves, const uint8_t* x) {
     return _mm256_madd_epi16(halves, same_quad(x));
 }

@@ -16,7 +16,7 @@
 
 #include "kernel_spans.h"
 
-#include "kernel_six_spans.h"
+#include "kernel_half_spans.h"
 
 #include "kernel_softmax.h"
 
@@ -32,7 +32,8 @@ const KernelTable& LARDER_TABLE() {
         {dot_plain<LoadF32>, dot_plain<LoadF16>, dot_plain<LoadBf16>, dot_quads<EightBit>,
          dot_quads<FourBit>, dot_quads<Fp4>, dot_quads<Affine>, dot_quads<SixBit>,
          dot_quads<SmallBits<3>>, dot_quads<SmallBits<2>>, dot_quads<Spans>,
-         dot_quads<SixSpans>, dot_quads<FiveSpans>},
+         dot_quads<SixSpans>, dot_quads<FiveSpans>,
+         dot_quads<ThreeSpans>, dot_quads<TwoSpans>},
         quantise,
         activate,
         exponentials,

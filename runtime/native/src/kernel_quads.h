@@ -246,13 +246,10 @@ template <Format kFormat, int R>
 LARDER_APART void add_spans(const uint8_t* block, int64_t num_groups, const uint8_t* const* x,
                       Eight totals[R]);
 
-// The same of blocks of Q6_K, in kernel_six_spans.h.
-struct SixSpans {
-    static constexpr Format kFormat = Format::Q6KG16;
-};
-template <int R>
-LARDER_APART void add_six_spans(const uint8_t* block, int64_t num_groups, const uint8_t* const* x,
-                          Eight totals[R]);
+// The same of blocks of Q2_K, Q3_K and Q6_K, in kernel_half_spans.h.
+template <class Kind, int R>
+LARDER_APART void add_half_spans(const uint8_t* block, int64_t num_groups,
+                                 const uint8_t* const* x, Eight totals[R]);
 
 template <class Weight, int R>
 int64_t quads_sweep(const Weights& weights, const uint8_t* block, int64_t num_rows,
@@ -266,8 +263,8 @@ int64_t quads_sweep(const Weights& weights, const uint8_t* block, int64_t num_ro
             add_half_groups<Weight, R>(block, num_groups, x + i, totals);
         else if constexpr (Weight::kFormat == Format::Q4KG32 || Weight::kFormat == Format::Q5KG32)
             add_spans<Weight::kFormat, R>(block, num_groups, x + i, totals);
-        else if constexpr (Weight::kFormat == Format::Q6KG16)
-            add_six_spans<R>(block, num_groups, x + i, totals);
+        else if constexpr (requires { Weight::kGroupsOfRun; })
+            add_half_spans<Weight, R>(block, num_groups, x + i, totals);
         else
             add_groups<Weight, R>(block, num_groups, x + i, totals);
         for (int r = 0; r < R; ++r) {

@@ -1,6 +1,6 @@
 // Blocks of GGUF files into the grouped formats, some rows at a time, as they come from the drive.
 //
-// Bytes are moved and none is computed; the result is that of runtime/store/gguf_rows.py, which also
+// Bytes are moved, and scales of six bits taken apart; the result is that of runtime/store/gguf_rows.py, which also
 // says what is wrong where this refuses.
 #pragma once
 
@@ -75,7 +75,7 @@ inline bool move_fp4(const uint8_t* stored, int64_t rows, int64_t groups, uint8_
 }
 
 // Runs of 32 bytes of a row become one of the vectors of `together` that belong to eight quads.
-template <int kTogether>
+template <int64_t kTogether>
 inline void scatter_run(const uint8_t* blocks, int64_t stride, int64_t count, uint8_t* place) {
     constexpr int64_t kRun = 8 * kQuadColumns;
     uint8_t vectors[8 * kVectorBytes] = {};
@@ -128,31 +128,70 @@ inline bool move_spans(const uint8_t* stored, int64_t rows, int64_t spans, uint8
     return true;
 }
 
-// Blocks of Q6_K: units, then scales two by two, then lower and upper bits in threes of vectors.
-inline bool move_six_spans(const uint8_t* stored, int64_t rows, int64_t spans, uint8_t* out) {
-    constexpr int64_t kStored = kSixSpanBytes / kRowBlock, kUnit = 208, kScales = 192, kUpper = 128;
-    constexpr int64_t kThreeBytes = 3 * kVectorBytes, kRun = 8 * kQuadColumns;
+// The 16 scales of a block of Q3_K, of six bits minus 32 in 12 bytes, one byte each.
+inline void take_three_scales(const uint8_t* packed, uint8_t* scales) {
+    for (int i = 0; i < 16; ++i) {
+        const int pair = packed[i % 8], four = i < 8 ? pair & 15 : pair >> 4;
+        scales[i] = static_cast<uint8_t>((four | (packed[8 + i % 4] >> 2 * (i / 4) & 3) << 4) - 32);
+    }
+}
+
+// Where the parts of a block of 256 weights are. A run of 32 bytes becomes one vector of each of
+// eight bundles of kVectors.
+struct SixBlock {
+    static constexpr int64_t kBytes = kSixSpanBytes, kVectors = 3, kNumRuns = 6;
+    static constexpr int64_t kUnits[] = {208};
+    static constexpr int64_t kRuns[] = {0, 32, 128, 64, 96, 160};
+    static void take_scales(const uint8_t* block, uint8_t* scales) {
+        std::memcpy(scales, block + 192, 16);
+    }
+};
+struct ThreeBlock {
+    static constexpr int64_t kBytes = kThreeSpanBytes, kVectors = 3, kNumRuns = 3;
+    static constexpr int64_t kUnits[] = {108};
+    static constexpr int64_t kRuns[] = {32, 64, 0};
+    static void take_scales(const uint8_t* block, uint8_t* scales) {
+        take_three_scales(block + 96, scales);
+    }
+};
+struct TwoBlock {
+    static constexpr int64_t kBytes = kTwoSpanBytes, kVectors = 2, kNumRuns = 2;
+    static constexpr int64_t kUnits[] = {80, 82};
+    static constexpr int64_t kRuns[] = {16, 48};
+    static void take_scales(const uint8_t* block, uint8_t* scales) {
+        std::memcpy(scales, block, 16);
+    }
+};
+
+// Blocks of Q2_K, Q3_K and Q6_K: units, then scales two by two, then bundles of vectors.
+template <class Block, int64_t kStored>
+inline bool move_half_spans(const uint8_t* stored, int64_t rows, int64_t spans, uint8_t* out) {
+    constexpr int64_t kNumUnits = sizeof(Block::kUnits) / sizeof(int64_t);
     const int64_t stride = spans * kStored;
     for (int64_t i = 0; i < rows * spans; ++i)
-        if (!is_finite_f16(stored + i * kStored + kUnit)) return false;
+        for (const int64_t unit : Block::kUnits)
+            if (!is_finite_f16(stored + i * kStored + unit)) return false;
     for (int64_t first = 0; first < rows; first += kRowBlock) {
         const int64_t count = rows - first < kRowBlock ? rows - first : kRowBlock;
-        for (int64_t s = 0; s < spans; ++s, out += kSixSpanBytes) {
+        for (int64_t s = 0; s < spans; ++s, out += Block::kBytes) {
             const uint8_t* const blocks = stored + first * stride + s * kStored;
-            uint8_t* const scales = out + 2 * kRowBlock;
-            if (count < kRowBlock) std::memset(out, 0, kSixSpanBytes);
+            uint8_t* const scales = out + 2 * kNumUnits * kRowBlock;
+            uint8_t* const vectors = scales + 2 * kSpan / kGroup * kRowBlock;
+            if (count < kRowBlock) std::memset(out, 0, Block::kBytes);
             for (int64_t r = 0; r < count; ++r) {
                 const uint8_t* const block = blocks + r * stride;
-                std::memcpy(out + 2 * r, block + kUnit, 2);
+                for (int64_t u = 0; u < kNumUnits; ++u)
+                    std::memcpy(out + 2 * (u * kRowBlock + r), block + Block::kUnits[u], 2);
+                uint8_t own[16];
+                Block::take_scales(block, own);
                 for (int64_t g = 0; g < kSpan / kGroup; ++g)
-                    std::memcpy(scales + 2 * (g * kRowBlock + r), block + kScales + 2 * g, 2);
+                    std::memcpy(scales + 2 * (g * kRowBlock + r), own + 2 * g, 2);
             }
-            // Runs of 32 bytes of a row, which become the first, second or third of eight threes.
-            for (int64_t run = 0; run < 6; ++run) {
-                const int64_t part = run % 3, half = run / 3;
-                const int64_t from = part == 2 ? kUpper + half * kRun : half * 2 * kRun + part * kRun;
-                scatter_run<3>(blocks + from, stride, count,
-                               out + kSixSpanHead + half * 8 * kThreeBytes + part * kVectorBytes);
+            for (int64_t i = 0; i < Block::kNumRuns; ++i) {
+                const int64_t bundle = i / Block::kVectors * 8, place = i % Block::kVectors;
+                scatter_run<Block::kVectors>(
+                    blocks + Block::kRuns[i], stride, count,
+                    vectors + (bundle * Block::kVectors + place) * kVectorBytes);
             }
         }
     }
@@ -175,7 +214,13 @@ inline bool repack_rows(int kind, Format format, const uint8_t* stored, int64_t 
             return format == Format::Q5KG32 && move_spans<true>(stored, rows, columns / kSpan, out);
         case 14:
             return format == Format::Q6KG16 &&
-                   move_six_spans(stored, rows, columns / kSpan, out);
+                   move_half_spans<SixBlock, 210>(stored, rows, columns / kSpan, out);
+        case 11:
+            return format == Format::Q3KG16 &&
+                   move_half_spans<ThreeBlock, 110>(stored, rows, columns / kSpan, out);
+        case 10:
+            return format == Format::Q2KG16 &&
+                   move_half_spans<TwoBlock, 84>(stored, rows, columns / kSpan, out);
     }
     return false;
 }

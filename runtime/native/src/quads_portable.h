@@ -69,6 +69,7 @@ inline Lanes same_lanes(const uint8_t* p) {
     std::memcpy(&value, p, sizeof value);
     return fill<Lanes>([value](int) { return value; });
 }
+inline Lanes no_lanes() { return {}; }
 inline Lanes add_lanes(const Lanes& a, const Lanes& b) {
     return fill<Lanes>([&](int i) { return a.lane[i] + b.lane[i]; });
 }

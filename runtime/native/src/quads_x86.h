@@ -74,6 +74,7 @@ inline Bytes load_codebook(const uint8_t* levels) {
 inline Bytes look_up(Bytes codebook, Bytes nibbles) { return _mm256_shuffle_epi8(codebook, nibbles); }
 
 inline Lanes same_lanes(const uint8_t* p) { return same_quad(p); }
+inline Lanes no_lanes() { return _mm256_setzero_si256(); }
 inline Lanes add_lanes(Lanes a, Lanes b) { return _mm256_add_epi32(a, b); }
 template <int kBits>
 inline Lanes shift_left(Lanes a) { return _mm256_slli_epi32(a, kBits); }

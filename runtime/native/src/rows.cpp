@@ -110,20 +110,34 @@ float span_value(const Weights& weights, int64_t row, int64_t column) {
     return static_cast<float>(level) * step - lowest;
 }
 
-// A weight of the blocks of Q6_K; see kernel_six_spans.h for the drawing.
-float six_span_value(const Weights& weights, int64_t row, int64_t column) {
-    const int64_t lane = row % kRowBlock, group = column % kSpan / kGroup, quarter = group % 4;
+// A weight of the blocks of Q2_K, Q3_K or Q6_K; see kernel_half_spans.h for the drawing.
+float half_span_value(const Weights& weights, int64_t row, int64_t column) {
+    const int64_t lane = row % kRowBlock, group = column % kSpan / kGroup;
+    const int64_t half = column % kGroup / 16, quad = column % kGroup / 4;
     const uint8_t* const span = weights.data +
                                 row / kRowBlock * block_bytes(weights.format, weights.columns) +
-                                column / kSpan * kSixSpanBytes;
-    const int64_t half = column % kGroup / 16, vector = column % kGroup / 4;
-    const uint8_t scale = span[2 * kRowBlock + 2 * (group * kRowBlock + lane) + half];
-    const uint8_t* const three =
-        span + kSixSpanHead + (group / 4 * 8 + vector) * 96 + lane * 4 + column % 4;
-    const int pair = three[quarter % 2 * 32];
-    const int level = (quarter < 2 ? pair & 15 : pair >> 4) | (three[64] >> 2 * quarter & 3) << 4;
-    const float step = float_of_f16(span + 2 * lane) * static_cast<float>(static_cast<int8_t>(scale));
-    return static_cast<float>(level - 32) * step;
+                                column / kSpan * block_bytes(weights.format, kSpan);
+    const bool has_leasts = weights.format == Format::Q2KG16;
+    const uint8_t* const scales = span + (has_leasts ? 4 : 2) * kRowBlock;
+    const uint8_t scale = scales[2 * (group * kRowBlock + lane) + half];
+    const uint8_t* const vectors = scales + 2 * kSpan / kGroup * kRowBlock + lane * 4 + column % 4;
+    const float unit = float_of_f16(span + 2 * lane);
+    if (weights.format == Format::Q6KG16) {
+        const int64_t of_run = group % 4;
+        const uint8_t* const bundle = vectors + (group / 4 * 8 + quad) * 96;
+        const int pair = bundle[of_run % 2 * 32];
+        const int lower = of_run < 2 ? pair & 15 : pair >> 4;
+        const int level = lower | (bundle[64] >> 2 * of_run & 3) << 4;
+        return static_cast<float>(level - 32) * (unit * static_cast<float>(static_cast<int8_t>(scale)));
+    }
+    const uint8_t* const bundle = vectors + quad * (has_leasts ? 64 : 96);
+    const int level = bundle[group / 4 * 32] >> 2 * (group % 4) & 3;
+    if (has_leasts)
+        return static_cast<float>(level) * (unit * static_cast<float>(scale & 15)) -
+               float_of_f16(span + 2 * kRowBlock + 2 * lane) * static_cast<float>(scale >> 4);
+    const int upper = (bundle[64] >> group & 1) << 2;
+    return static_cast<float>((level | upper) - 4) *
+           (unit * static_cast<float>(static_cast<int8_t>(scale)));
 }
 
 float weight_at(const Weights& weights, int64_t row, int64_t column) {
@@ -142,7 +156,9 @@ float weight_at(const Weights& weights, int64_t row, int64_t column) {
         case Format::Q5KG32:
             return span_value(weights, row, column);
         case Format::Q6KG16:
-            return six_span_value(weights, row, column);
+        case Format::Q3KG16:
+        case Format::Q2KG16:
+            return half_span_value(weights, row, column);
         default:
             break;
     }

@@ -7,8 +7,8 @@ namespace larder {
 
 enum class Format : int { F32 = 0, F16 = 1, BF16 = 2, Q8G32 = 3, Q4G32 = 4, Mxfp4 = 5, Q4AG32 = 6,
                           Q6G32 = 7, Q3G16 = 8, Q2G16 = 9, Q4KG32 = 10, Q6KG16 = 11,
-                          Q5KG32 = 12 };
-constexpr int kNumFormats = 13;
+                          Q5KG32 = 12, Q3KG16 = 13, Q2KG16 = 14 };
+constexpr int kNumFormats = 15;
 
 constexpr int64_t kGroup = 32;     // weights of a row that share a scale
 constexpr int64_t kRowBlock = 8;   // rows interleaved in the G32 formats
@@ -48,8 +48,10 @@ constexpr int64_t kSpanHead = kRowBlock * 16;  // of them, before the levels
 
 constexpr int64_t kFiveSpanBytes = kRowBlock * 176;  // the same of blocks of Q5_K, head as of Q4_K
 
-constexpr int64_t kSixSpanBytes = kRowBlock * 210;  // the same of blocks of Q6_K
-constexpr int64_t kSixSpanHead = kRowBlock * 18;
+// The same of blocks of Q2_K, Q3_K (whose scales take eight bits here) and Q6_K.
+constexpr int64_t kTwoSpanBytes = kRowBlock * 84;
+constexpr int64_t kThreeSpanBytes = kRowBlock * 114;
+constexpr int64_t kSixSpanBytes = kRowBlock * 210;
 
 // Bytes of a block of rows in the interleaved formats.
 constexpr int64_t block_bytes(Format format, int64_t columns) {
@@ -57,6 +59,8 @@ constexpr int64_t block_bytes(Format format, int64_t columns) {
     if (format == Format::Q4KG32) return spans * kSpanBytes;
     if (format == Format::Q5KG32) return spans * kFiveSpanBytes;
     if (format == Format::Q6KG16) return spans * kSixSpanBytes;
+    if (format == Format::Q3KG16) return spans * kThreeSpanBytes;
+    if (format == Format::Q2KG16) return spans * kTwoSpanBytes;
     return head_bytes(format) + (columns + kGroup - 1) / kGroup * group_bytes(format);
 }
 

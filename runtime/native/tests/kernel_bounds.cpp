@@ -128,7 +128,8 @@ bool check_repacking() {
     constexpr struct { int kind; Format format; int64_t columns, bytes; } kKinds[] = {
         {2, Format::Q4G32, 32, 18},   {8, Format::Q8G32, 32, 34},   {39, Format::Mxfp4, 32, 17},
         {12, Format::Q4KG32, 256, 144},
-        {13, Format::Q5KG32, 256, 176}, {14, Format::Q6KG16, 256, 210}};
+        {13, Format::Q5KG32, 256, 176}, {14, Format::Q6KG16, 256, 210},
+        {11, Format::Q3KG16, 256, 110}, {10, Format::Q2KG16, 256, 84}};
     int done = 0;
     for (const auto& each : kKinds) {
         for (const int64_t rows : {1, 8, 13}) {

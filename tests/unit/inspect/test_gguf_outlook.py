@@ -111,7 +111,7 @@ def test_outlook_of_mixed_files_is_what_their_own_header_says(
         ("Q4_K", 4.5 + 2.0625 / 6, ["Q4_K", "Q6_K"]),
         ("UD-Q4_K_XL", 4.5 + 2.0625 / 6, ["Q4_K", "Q6_K"]),
         ("Q4_K_S", 4.5 + 1 / 24, ["Q4_K", "Q5_K"]),
-        ("Q3_K_M", 8.5 - (4 * 45 + 3 * 3) / 48 / 3, ["Q3_K", "Q5_K", "Q4_K"]),
+        ("Q3_K_M", (2 * 3.5625 + 4.5 + 3 / 48) / 3, ["Q3_K", "Q5_K", "Q4_K"]),
         ("Q5_K_M", 5.5 + 1.0625 / 6, ["Q5_K", "Q6_K"]),
         ("Q5_K_S", 0, ["Q5_K"]),
         ("Q3_K_L", 0, ["Q3_K"]),
@@ -126,7 +126,11 @@ def test_bits_of_experts_in_memory_follow_from_the_name(
     assert report.gguf_kinds == kinds
     if not bits:
         assert report.mixed_experts is None
-        homes = {"Q5_K": WeightFormat.Q5K_G32, "Q6_K": WeightFormat.Q6K_G16}
+        homes = {
+            "Q3_K": WeightFormat.Q3K_G16,
+            "Q5_K": WeightFormat.Q5K_G32,
+            "Q6_K": WeightFormat.Q6K_G16,
+        }
         assert report.stored_format is homes.get(kinds[0], WeightFormat.Q8_G32)
         return
     assert report.mixed_experts is not None
@@ -141,8 +145,8 @@ def test_bits_of_experts_in_memory_follow_from_the_name(
         # 1408 channels are no whole blocks of 256: what leads down is in blocks of 32.
         ("zai-org--GLM-4.5-Air", "Q4_K_M", (2 * 4.5 + 8.5) / 3, ["Q4_K", "Q5_0", "Q8_0"]),
         ("deepseek-ai--DeepSeek-V2-Lite", "Q4_K_S", (2 * 4.5 + 8.5) / 3, ["Q4_K", "Q5_1", "Q5_0"]),
-        ("deepseek-ai--DeepSeek-V2-Lite", "Q3_K_M", 0, ["Q3_K", "Q5_0"]),
-        ("deepseek-ai--DeepSeek-V2-Lite", "Q2_K", 0, ["Q2_K", "IQ4_NL"]),
+        ("deepseek-ai--DeepSeek-V2-Lite", "Q3_K_M", (2 * 3.5625 + 8.5) / 3, ["Q3_K", "Q5_0"]),
+        ("deepseek-ai--DeepSeek-V2-Lite", "Q2_K", (2 * 2.625 + 8.5) / 3, ["Q2_K", "IQ4_NL"]),
     ],
 )
 def test_rows_that_are_no_whole_blocks_are_in_smaller_ones(

@@ -89,6 +89,8 @@ def test_extension_sizes_equal_the_layout() -> None:
     assert matrix_bytes(WeightFormat.Q4K_G32, ROW_BLOCK, SPAN) == module.Q4K_SPAN_BYTES
     assert matrix_bytes(WeightFormat.Q5K_G32, ROW_BLOCK, SPAN) == module.Q5K_SPAN_BYTES
     assert matrix_bytes(WeightFormat.Q6K_G16, ROW_BLOCK, SPAN) == module.Q6K_SPAN_BYTES
+    assert matrix_bytes(WeightFormat.Q3K_G16, ROW_BLOCK, SPAN) == module.Q3K_SPAN_BYTES
+    assert matrix_bytes(WeightFormat.Q2K_G16, ROW_BLOCK, SPAN) == module.Q2K_SPAN_BYTES
     assert set(FORMAT_CODES) == set(WeightFormat)
     assert set(ACTIVATION_CODES) == set(ActivationKind)
 

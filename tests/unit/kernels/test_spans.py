@@ -11,7 +11,7 @@ from runtime.kernels.formats import pack, unpack
 from runtime.kernels.quads import Floats
 from runtime.protocol.values import WeightFormat
 from runtime.spec.tensors import SPAN_ROW_BYTES, STORED_BITS, matrix_bytes
-from runtime.store.records import five_span_record, span_record
+from runtime.store.records import SPAN_RECORDS
 
 Q4K, Q5K, Q4A, Q6 = (
     WeightFormat.Q4K_G32,
@@ -20,7 +20,6 @@ Q4K, Q5K, Q4A, Q6 = (
     WeightFormat.Q6_G32,
 )
 KINDS = {Q4K: gguf.GGMLQuantizationType.Q4_K, Q5K: gguf.GGMLQuantizationType.Q5_K}
-RECORDS = {Q4K: span_record, Q5K: five_span_record}
 
 
 def restored(array: Floats, weight_format: WeightFormat = Q4K) -> Floats:
@@ -38,7 +37,7 @@ def test_unpack_blocks_of_a_file_gives_the_very_values_of_the_library(
     units = random.uniform(-0.5, 0.5, (rows, spans, 2)).astype(np.float16)
     stored[..., :4] = units.view(np.uint8).reshape(rows, spans, 4)
     expected = gguf.dequantize(stored.reshape(rows, -1), KINDS[weight_format])
-    record = RECORDS[weight_format](stored).reshape(-1)
+    record = SPAN_RECORDS[weight_format](stored).reshape(-1)
     found = unpack(weight_format, record, rows, spans * 256)
     np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
 

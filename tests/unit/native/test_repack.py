@@ -16,7 +16,13 @@ from runtime.store import gguf_rows
 
 COLUMNS = 768
 PAIRS = list(gguf_rows.REPACKED.items())
-F16_AT = {GgufKind.Q6_K: (208,), GgufKind.Q4_K: (0, 2), GgufKind.Q5_K: (0, 2)}
+F16_AT = {
+    GgufKind.Q6_K: (208,),
+    GgufKind.Q4_K: (0, 2),
+    GgufKind.Q5_K: (0, 2),
+    GgufKind.Q3_K: (108,),
+    GgufKind.Q2_K: (80, 82),
+}
 """Where blocks have numbers of two bytes; others but MXFP4 begin with one."""
 Stored = npt.NDArray[np.uint8]
 
@@ -140,7 +146,7 @@ def test_scale_that_is_no_number_is_named_as_by_the_plain_code(
 def test_kinds_and_formats_that_it_does_not_know_are_left_to_the_plain_code() -> None:
     native = load_native()
     assert native is not None
-    assert not native.repack(GgufKind.Q2_K.value[0], 3, 0, 8, 256, 0)
+    assert not native.repack(GgufKind.IQ4_XS.value[0], 3, 0, 8, 256, 0)
     assert not native.repack(GgufKind.Q4_K.value[0], 0, 0, 8, 256, 0)
     assert not native.repack(GgufKind.Q4_K.value[0], 3, 0, 8, 256, 0)
     with pytest.raises(ValueError, match="format"):

@@ -35,7 +35,7 @@ def _facts(stored_format: WeightFormat = Q4K, mixed: MixedExperts | None = MIXED
     """A file as Q4_K_M, or one in which all experts have a format."""
     known = facts(MODEL, stored_format=stored_format)
     report = msgspec.structs.replace(
-        known.report, gguf_kinds=["Q4_K", "Q3_K"], mixed_experts=mixed, expert_bytes=2_900_000
+        known.report, gguf_kinds=["Q4_K", "IQ4_XS"], mixed_experts=mixed, expert_bytes=2_900_000
     )
     return dataclasses.replace(known, report=report)
 

@@ -344,7 +344,8 @@ def test_plan_of_widened_weights_says_so() -> None:
         (["Q4_K", "Q8_0"], WeightFormat.Q4K_G32, ReasonCode.ANSWERS_AS_PUBLISHED),
         (["Q4_K", "Q6_K"], WeightFormat.Q4K_G32, ReasonCode.ANSWERS_AS_PUBLISHED),
         (["Q5_K", "Q6_K"], WeightFormat.Q5K_G32, ReasonCode.ANSWERS_AS_PUBLISHED),
-        (["Q4_K", "Q3_K"], WeightFormat.Q8_G32, ReasonCode.BLOCKS_ARE_REPACKED),
+        (["Q2_K", "Q3_K"], WeightFormat.Q2K_G16, ReasonCode.ANSWERS_AS_PUBLISHED),
+        (["Q4_K", "IQ4_XS"], WeightFormat.Q8_G32, ReasonCode.BLOCKS_ARE_REPACKED),
     ],
 )
 def test_plan_gguf_model_is_used_in_place(

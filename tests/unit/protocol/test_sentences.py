@@ -147,7 +147,7 @@ def test_reason_sentence_of_every_plan_has_all_its_values() -> None:
     known = facts(of, prepared=(WeightFormat.Q4A_G32,))
     few_bits = msgspec.structs.replace(known.report, published_bits=8)
     widened = dataclasses.replace(known, report=few_bits)
-    blocks = msgspec.structs.replace(known.report, gguf_kinds=["Q4_K", "Q3_K"])
+    blocks = msgspec.structs.replace(known.report, gguf_kinds=["Q4_K", "IQ4_XS"])
     repacked = dataclasses.replace(known, report=blocks)
     seen: set[ReasonCode] = set()
     for here in (

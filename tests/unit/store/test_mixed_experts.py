@@ -95,7 +95,7 @@ def test_kinds_that_become_one_format_are_not_mixed(tmp_path: Path) -> None:
     assert report.mixed_experts is None
     assert report.stored_format is WeightFormat.Q8_G32
     # What the drive reads is still that of both kinds.
-    assert report.expert_bytes == 256 * 512 * (10 * 84 + 2 * 110) // 256 // NUM_LAYERS
+    assert report.expert_bytes == 256 * 512 * (10 * 20 + 2 * 24) // 32 // NUM_LAYERS
 
 
 def test_of_formats_with_as_many_weights_that_of_more_bits_is_named(tmp_path: Path) -> None:
