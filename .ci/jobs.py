@@ -111,6 +111,7 @@ JOBS: tuple[Job, ...] = (
         RUNTIME,
         (*_TORCH_UNITS, "tests/contract/*", "tests/traces/*"),
         num_workers=2,
+        max_s=900,
     ),
     Job(
         "gui",
