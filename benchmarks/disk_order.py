@@ -8,7 +8,6 @@ or as two at the same time. Writes `benchmarks/results/disk_order.json`.
 
 from __future__ import annotations
 
-import os
 import random
 import statistics
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from reader import write_random
 from reporting import load_averages, row, write_result
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -115,10 +115,7 @@ def read_rows() -> list[dict[str, object]]:
     rows = []
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder, ThreadPoolExecutor(2) as pool:
         path = Path(folder) / "weights"
-        with path.open("wb") as file:
-            for _ in range(FILE_BYTES >> 24):
-                file.write(os.urandom(1 << 24))
-            os.fsync(file.fileno())
+        write_random(path, FILE_BYTES)
         for name, size in SIZES.items():
             files = WeightFiles([str(path)])
             arena = SlotArena(Ledger(1 << 34), MemoryPart.EXPERTS, size)

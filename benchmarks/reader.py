@@ -52,16 +52,21 @@ class Lap:
     cpu_s_per_gb: float
 
 
+def write_random(path: Path, num_bytes: int) -> None:
+    """Write whole pieces of 16 MiB of random bytes, up to a size, and wait until they are kept."""
+    with path.open("wb") as file:
+        for _ in range(num_bytes >> 24):
+            file.write(os.urandom(1 << 24))
+        os.fsync(file.fileno())
+
+
 def main() -> None:
     """Measure and write the result."""
     rows = []
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
         path = Path(folder) / "weights"
-        with path.open("wb") as file:
-            for _ in range(FILE_BYTES >> 24):
-                file.write(os.urandom(1 << 24))
-            os.fsync(file.fileno())
+        write_random(path, FILE_BYTES)
         for name, size in SIZES.items():
             ways: dict[str, Callable[[int], Lap]] = {
                 **{f"depth {depth}": _reads(path, size, depth) for depth in DEPTHS},
